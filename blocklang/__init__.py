@@ -1,0 +1,1 @@
+"""blocklang: a block kernel language in Python, compiled natively for the CPU."""
