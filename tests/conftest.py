@@ -1,0 +1,49 @@
+"""What every test shares: deterministic hypothesis, and golden files.
+
+Not a place for kernels or helpers of one room; those stand beside the tests that use them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("blocklang", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("blocklang")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite the golden files with what the code says now"
+    )
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """`golden(name, text)`: the text equals the file `golden/<name>` beside the test, byte for byte.
+
+    With `--update-golden` the file is written instead; read the difference before you commit it.
+    """
+    directory = Path(request.path).parent / "golden"
+    update = bool(request.config.getoption("--update-golden"))
+
+    def compare(name: str, text: str) -> None:
+        path = directory / name
+        if update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            return
+        if not path.exists():
+            pytest.fail(f"no golden file {path}; run with --update-golden and read what it writes")
+        expected = path.read_text(encoding="utf-8")
+        if text != expected:
+            lines = difflib.unified_diff(
+                expected.splitlines(), text.splitlines(), f"golden/{name}", "now", lineterm=""
+            )
+            pytest.fail("\n".join(lines) or "only the line endings at the end differ", pytrace=False)
+
+    return compare
