@@ -1,0 +1,101 @@
+"""Recipes of the exponentials: exp and exp2.
+
+x = n log(2) + r with |r| <= log(2)/2, exp(x) = 2**n exp(r). The integer n is read from the low bits of a sum
+with a large constant, and 2**n is applied as two factors, so that results which overflow or become subnormal
+are rounded once, at the last multiplication, without a branch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blocklang.maths import coefficients
+from blocklang.maths.formats import F32, F64, Format, Lanes
+from blocklang.maths.steps import Steps, V
+
+
+@dataclass(frozen=True)
+class ExponentialTable:
+    """What one format needs.
+
+    Attributes:
+        format: The float format.
+        lowest, highest: Clamps in the exponent of 2: below the first every result is 0, above the second
+        infinity.
+        ln2: log(2) in two parts, the first with so few bits that its product with any n is exact.
+        exp, exp2: The polynomials of tools/minimax.py.
+    """
+
+    format: Format
+    lowest: int
+    highest: int
+    ln2: tuple[float, ...]
+    exp: tuple[float, ...]
+    exp2: tuple[float, ...]
+
+
+LOG2_E = 1.4426950408889634
+
+TABLE_F32 = ExponentialTable(
+    F32, -151, 129, coefficients.LN2_F32, coefficients.EXP_F32, coefficients.EXP2_F32
+)
+TABLE_F64 = ExponentialTable(
+    F64, -1076, 1025, coefficients.LN2_F64, coefficients.EXP_F64, coefficients.EXP2_F64
+)
+
+
+def exp(steps: Steps[V], table: ExponentialTable, x: V) -> V:
+    """exp(x): exp(r) = 1 + (r + r**2 P(r))."""
+    lanes = Lanes(steps, table.format)
+    x = lanes.at_least(lanes.at_most(x, table.highest / LOG2_E), table.lowest / LOG2_E)
+    shifted = steps.fma(x, lanes.number(LOG2_E), biased_magic(lanes))
+    n = steps.sub(shifted, biased_magic(lanes))
+    r = x
+    for part in table.ln2:
+        r = steps.fma(n, lanes.number(-part), r)
+    tail = steps.fma(steps.mul(r, r), lanes.polynomial(r, table.exp), r)
+    return scale_by_power(lanes, steps.add(lanes.number(1.0), tail), lanes.bits_of(shifted))
+
+
+def exp2(steps: Steps[V], table: ExponentialTable, x: V) -> V:
+    """2**x: the reduction x - n is exact, 2**r = 1 + r P(r), and 2**n is exact."""
+    lanes = Lanes(steps, table.format)
+    x = lanes.at_least(lanes.at_most(x, table.highest), table.lowest)
+    shifted = steps.add(x, biased_magic(lanes))
+    r = steps.sub(x, steps.sub(shifted, biased_magic(lanes)))
+    value = steps.fma(r, lanes.polynomial(r, table.exp2), lanes.number(1.0))
+    return scale_by_power(lanes, value, lanes.bits_of(shifted))
+
+
+def biased_magic(lanes: Lanes[V]) -> V:
+    """The rounding constant plus the biases of the two factors that `scale_by_power` builds."""
+    return lanes.number(lanes.format.rounding_magic + 2 * lanes.format.bias)
+
+
+def scale_by_power(lanes: Lanes[V], value: V, biased: V) -> V:
+    """Multiply by 2**n, where the low bits of `biased` hold n plus twice the bias.
+
+    Each half of n, the bias included, shifts into an exponent field; what stood above it is shifted out.
+    """
+    steps = lanes.steps
+    fraction_bits = lanes.integer(lanes.format.fraction_bits)
+    half = steps.lshr(biased, lanes.integer(1))
+    first = steps.shl(half, fraction_bits)
+    second = steps.shl(steps.isub(biased, half), fraction_bits)
+    return steps.mul(steps.mul(value, lanes.from_bits(first)), lanes.from_bits(second))
+
+
+def exp_f32(steps: Steps[V], x: V) -> V:
+    return exp(steps, TABLE_F32, x)
+
+
+def exp_f64(steps: Steps[V], x: V) -> V:
+    return exp(steps, TABLE_F64, x)
+
+
+def exp2_f32(steps: Steps[V], x: V) -> V:
+    return exp2(steps, TABLE_F32, x)
+
+
+def exp2_f64(steps: Steps[V], x: V) -> V:
+    return exp2(steps, TABLE_F64, x)

@@ -1,0 +1,47 @@
+"""All recipes by name and dtype, with the error that each states.
+
+`max_ulp` is the largest error over the whole domain, in units in the last place of the exact result (of the
+smallest subnormal below the normal range). For f32 functions of one argument it was measured over all inputs;
+for f64 and for two arguments over dense samples, and rounded up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, cast
+
+from blocklang.maths import exponential, logarithm
+from blocklang.maths.steps import DType, Steps, V
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One function in one dtype; its arguments and its result are of this dtype."""
+
+    name: str
+    dtype: DType
+    arity: int
+    max_ulp: float
+    function: Callable[..., Any]
+
+    def apply(self, steps: Steps[V], *arguments: V) -> V:
+        """Run the recipe on `arity` arguments."""
+        if len(arguments) != self.arity:
+            raise TypeError(f"{self.name} takes {self.arity} argument(s), {len(arguments)} given")
+        return cast("V", self.function(steps, *arguments))
+
+
+ALL = (
+    Recipe("exp", "f32", 1, 1.05, exponential.exp_f32),
+    Recipe("exp", "f64", 1, 1.05, exponential.exp_f64),
+    Recipe("exp2", "f32", 1, 1.05, exponential.exp2_f32),
+    Recipe("exp2", "f64", 1, 1.05, exponential.exp2_f64),
+    Recipe("log", "f32", 1, 1.05, logarithm.log_f32),
+    Recipe("log", "f64", 1, 1.05, logarithm.log_f64),
+    Recipe("log2", "f32", 1, 1.05, logarithm.log2_f32),
+    Recipe("log2", "f64", 1, 1.05, logarithm.log2_f64),
+)
+
+RECIPES: Mapping[tuple[str, str], Recipe] = MappingProxyType({(r.name, r.dtype): r for r in ALL})
