@@ -1,0 +1,149 @@
+"""Source locations, the tree of errors, and how an error is shown to a person.
+
+An error names what happened, what was expected, what was found and what to do instead, and shows the
+user's line with a caret under the construct at fault:
+
+    softmax.py:14:5: error: cannot store block<64xf32> through block<128xptr<f32>>
+        tl.store(out + offs, y)
+        ^^^^^^^^^^^^^^^^^^^^^^^
+    help: the pointer block has 128 lanes; broadcast `y` or shorten `offs`
+
+The tree:
+
+    BlocklangError
+    ├── CompilationError                  the user's kernel is at fault
+    │   ├── UnsupportedLanguageConstruct  Python that a kernel cannot contain
+    │   ├── CompileTimeAssertionFailure   `static_assert` was false
+    │   └── InterpreterError              the kernel failed in interpreter mode
+    ├── LaunchError                       the launch or its arguments are at fault
+    ├── ParseError                        IR text is at fault
+    ├── UsageError                        a wrong pass name, level, file or option
+    └── VerifyError                       a bug in blocklang: a pass broke the IR
+
+This module imports nothing but the standard library: every room may use it.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A range in a source file. Lines count from 1, columns from 0 (as in `ast`); 0 as end means unknown."""
+
+    file: str
+    line: int
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.file)}:{self.line}:{self.column + 1}"
+
+
+UNKNOWN_LOCATION = Location("<unknown>", 0)
+
+
+def _source_line(location: Location, source: str | None) -> str:
+    """The text of the line at `location`: from `source` (the whole file's text) or from the file."""
+    if source is not None:
+        lines = source.splitlines()
+        return lines[location.line - 1] if 0 < location.line <= len(lines) else ""
+    return linecache.getline(location.file, location.line).rstrip("\n")
+
+
+def render_caret(location: Location, source: str | None = None) -> str:
+    """Return the source line of `location` with a line of carets under it, or '' if it cannot be read."""
+    text = _source_line(location, source)
+    if not text.strip():
+        return ""
+    indent = len(text) - len(text.lstrip())
+    # AST columns count UTF-8 bytes; a caret counts characters.
+    encoded = text.encode()
+    start = len(encoded[: location.column].decode(errors="replace"))
+    end = len(text)
+    if location.end_line == location.line and location.end_column > location.column:
+        end = len(encoded[: location.end_column].decode(errors="replace"))
+    end = min(max(end, start + 1), len(text.rstrip()) if len(text.rstrip()) > start else start + 1)
+    return f"    {text[indent:].rstrip()}\n    {' ' * max(start - indent, 0)}{'^' * (end - start)}"
+
+
+class BlocklangError(Exception):
+    """Base of every error that blocklang raises on purpose.
+
+    Args:
+        message: what happened, with what was expected and found.
+        location: where in the user's file, if the error belongs to a line.
+        help: what to write or do instead.
+        source: the text of the whole file, for source that is not on disk.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        location: Location | None = None,
+        help: str | None = None,
+        source: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+        self.help = help
+        self.source = source
+
+    def __reduce__(self) -> tuple[object, ...]:
+        state = {"location": self.location, "help": self.help, "source": self.source}
+        return (type(self), (self.message,), state)
+
+    def __setstate__(self, state: dict[str, object] | None) -> None:
+        self.__dict__.update(state or {})
+
+    def render(self) -> str:
+        """Return the whole message: position, text, source line with caret, help."""
+        known = self.location is not None and self.location.line > 0
+        lines = [f"{self.location}: error: {self.message}" if known else f"error: {self.message}"]
+        if known and self.location is not None:
+            caret = render_caret(self.location, self.source)
+            lines += [caret] if caret else []
+        if self.help:
+            lines.append(f"help: {self.help}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+class CompilationError(BlocklangError):
+    """The user's kernel cannot be compiled."""
+
+
+class UnsupportedLanguageConstruct(CompilationError):
+    """The kernel contains Python that has no meaning in a kernel."""
+
+
+class CompileTimeAssertionFailure(CompilationError):
+    """A `static_assert` in the kernel was false."""
+
+
+class InterpreterError(CompilationError):
+    """The kernel failed while it was interpreted: an address outside its array, for instance."""
+
+
+class LaunchError(BlocklangError, TypeError):
+    """The launch of a kernel, or one of its arguments, is wrong. Also a `TypeError`."""
+
+
+class ParseError(BlocklangError):
+    """IR text is malformed; the location points into that text."""
+
+
+class UsageError(BlocklangError):
+    """A command or API was asked for something that does not exist: a pass, a level, a kernel."""
+
+
+class VerifyError(BlocklangError):
+    """The IR broke one of its rules. This is a bug in blocklang, never the user's fault."""

@@ -1,0 +1,12 @@
+"""The intermediate representation: types, values, operations, regions, text, verification.
+
+Public names of the room; what operations exist is declared in `blocklang.ops`.
+"""
+
+from blocklang.ir.builder import Builder
+from blocklang.ir.core import Kernel, Operation, Region, Value
+from blocklang.ir.parser import parse_kernel
+from blocklang.ir.printer import print_kernel
+from blocklang.ir.verifier import verify
+
+__all__ = ["Builder", "Kernel", "Operation", "Region", "Value", "parse_kernel", "print_kernel", "verify"]

@@ -1,0 +1,225 @@
+"""Index maps: where in an operand an iteration point reads.
+
+A map takes the indices of an iteration space, `d0, d1, ...`, to the indices of an operand. Its results are
+expressions of the dimensions, constants, `+`, `*`, `//` and `%` with non-negative values, which is all that broadcasts, transposes and
+reshapes need. Text: `map<2: d1, d0 // 32>` (two dimensions in, two indices out).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Dim:
+    """Index number `position` of the iteration space."""
+
+    position: int
+
+    def __str__(self) -> str:
+        return f"d{self.position}"
+
+
+@dataclass(frozen=True)
+class Const:
+    value: int
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+@dataclass(frozen=True)
+class Binary:
+    """`lhs op rhs`; the right side of `*`, `//` and `%` is a positive constant."""
+
+    op: Literal["+", "*", "//", "%"]
+    lhs: IndexExpr
+    rhs: IndexExpr
+
+    def __str__(self) -> str:
+        left = f"({self.lhs})" if isinstance(self.lhs, Binary) and self.lhs.op == "+" != self.op else str(self.lhs)
+        if isinstance(self.lhs, Binary) and self.op != "+" and self.lhs.op != "+":
+            left = f"({self.lhs})"
+        return f"{left} {self.op} {self.rhs}"
+
+
+IndexExpr = Dim | Const | Binary
+
+
+@dataclass(frozen=True)
+class IndexMap:
+    """A map from `rank` dimensions to one index per expression."""
+
+    rank: int
+    exprs: tuple[IndexExpr, ...]
+
+    def __str__(self) -> str:
+        return f"map<{self.rank}: {', '.join(map(str, self.exprs))}>"
+
+    @property
+    def is_identity(self) -> bool:
+        return self.exprs == tuple(Dim(i) for i in range(self.rank))
+
+
+def identity_map(rank: int) -> IndexMap:
+    return IndexMap(rank, tuple(Dim(i) for i in range(rank)))
+
+
+def extent_of(expr: IndexExpr, extents: Sequence[int]) -> int:
+    """One more than the largest value of `expr` over an iteration space of `extents`."""
+    match expr:
+        case Dim(position):
+            return extents[position]
+        case Const(value):
+            return value + 1
+        case Binary("+", lhs, rhs):
+            return extent_of(lhs, extents) + extent_of(rhs, extents) - 1
+        case Binary("*", lhs, Const(factor)):
+            return (extent_of(lhs, extents) - 1) * factor + 1
+        case Binary("//", lhs, Const(divisor)):
+            return (extent_of(lhs, extents) - 1) // divisor + 1
+        case Binary("%", lhs, Const(divisor)):
+            return min(divisor, extent_of(lhs, extents))
+    raise AssertionError(expr)
+
+
+def add(lhs: IndexExpr, rhs: IndexExpr) -> IndexExpr:
+    if lhs == Const(0):
+        return rhs
+    return lhs if rhs == Const(0) else Binary("+", lhs, rhs)
+
+
+def scale(expr: IndexExpr, factor: int) -> IndexExpr:
+    if factor == 0 or expr == Const(0):
+        return Const(0)
+    return expr if factor == 1 else Binary("*", expr, Const(factor))
+
+
+def _terms(expr: IndexExpr) -> list[IndexExpr]:
+    if isinstance(expr, Binary) and expr.op == "+":
+        return _terms(expr.lhs) + _terms(expr.rhs)
+    return [expr]
+
+
+def _factor(term: IndexExpr) -> int:
+    """A constant that divides every value of `term`."""
+    if isinstance(term, Binary) and term.op == "*" and isinstance(term.rhs, Const):
+        return term.rhs.value
+    return term.value if isinstance(term, Const) and term.value else 1
+
+
+def _divide_exactly(term: IndexExpr, divisor: int) -> IndexExpr:
+    if isinstance(term, Const):
+        return Const(term.value // divisor)
+    assert isinstance(term, Binary) and isinstance(term.rhs, Const)
+    return scale(term.lhs, term.rhs.value // divisor)
+
+
+def _sum(terms: Sequence[IndexExpr]) -> IndexExpr:
+    total: IndexExpr = Const(0)
+    for term in terms:
+        total = add(total, term)
+    return total
+
+
+def _split(expr: IndexExpr, divisor: int, extents: Sequence[int]) -> tuple[list[IndexExpr], list[IndexExpr]]:
+    """Terms that `divisor` divides, and the rest, if the rest stays below `divisor`; else everything is rest."""
+    terms = _terms(expr)
+    multiples = [t for t in terms if _factor(t) % divisor == 0]
+    rest = [t for t in terms if _factor(t) % divisor != 0]
+    if extent_of(_sum(rest), extents) <= divisor:
+        return multiples, rest
+    return [], terms
+
+
+def floor_divide(expr: IndexExpr, divisor: int, extents: Sequence[int]) -> IndexExpr:
+    """`expr // divisor`, simplified with the ranges of the dimensions."""
+    if divisor == 1:
+        return expr
+    multiples, rest = _split(expr, divisor, extents)
+    if multiples or extent_of(_sum(rest), extents) <= divisor:
+        return _sum([_divide_exactly(t, divisor) for t in multiples])
+    return Binary("//", expr, Const(divisor))
+
+
+def modulo(expr: IndexExpr, divisor: int, extents: Sequence[int]) -> IndexExpr:
+    """`expr % divisor`, simplified with the ranges of the dimensions."""
+    if divisor == 1:
+        return Const(0)
+    multiples, rest = _split(expr, divisor, extents)
+    if multiples or extent_of(_sum(rest), extents) <= divisor:
+        return _sum(rest)
+    return Binary("%", expr, Const(divisor))
+
+
+def _substitute(expr: IndexExpr, values: Sequence[IndexExpr], extents: Sequence[int]) -> IndexExpr:
+    match expr:
+        case Dim(position):
+            return values[position]
+        case Const():
+            return expr
+        case Binary(op, lhs, rhs):
+            left = _substitute(lhs, values, extents)
+            if op == "+":
+                return add(left, _substitute(rhs, values, extents))
+            assert isinstance(rhs, Const)
+            if op == "*":
+                return scale(left, rhs.value)
+            return (floor_divide if op == "//" else modulo)(left, rhs.value, extents)
+    raise AssertionError(expr)
+
+
+def compose(outer: IndexMap, inner: IndexMap, extents: Sequence[int]) -> IndexMap:
+    """The map `point -> outer(inner(point))`; `extents` are those of inner's iteration space."""
+    return IndexMap(inner.rank, tuple(_substitute(e, inner.exprs, extents) for e in outer.exprs))
+
+
+def reshape_map(source: Sequence[int], target: Sequence[int]) -> IndexMap:
+    """From an index of `target` to the index of `source` at the same row-major position."""
+    linear: IndexExpr = Const(0)
+    step = 1
+    for position in range(len(target) - 1, -1, -1):
+        term = Const(0) if target[position] == 1 else scale(Dim(position), step)
+        linear = add(term, linear)
+        step *= target[position]
+    exprs: list[IndexExpr] = []
+    step = 1
+    for extent in reversed(source):
+        exprs.append(modulo(floor_divide(linear, step, target), extent, target))
+        step *= extent
+    return IndexMap(len(target), tuple(reversed(exprs)))
+
+
+def parse_index_map(text: str) -> IndexMap:
+    """Read the text of a map. Raises ValueError if it is malformed."""
+    head, _, tail = text.removeprefix("map<").removesuffix(">").partition(":")
+    if not head.strip().isdigit():
+        raise ValueError(f"not an index map: {text!r}")
+    try:
+        parsed = ast.parse(f"({tail},)" if tail.strip() else "()", mode="eval").body
+    except SyntaxError as error:
+        raise ValueError(f"not an index map: {text!r}") from error
+    assert isinstance(parsed, ast.Tuple)
+    return IndexMap(int(head), tuple(_from_ast(node, text) for node in parsed.elts))
+
+
+_OPERATORS: dict[type[ast.operator], Literal["+", "*", "//", "%"]] = {
+    ast.Add: "+",
+    ast.Mult: "*",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+}
+
+
+def _from_ast(node: ast.expr, text: str) -> IndexExpr:
+    match node:
+        case ast.Name(id=name) if name[0] == "d" and name[1:].isdigit():
+            return Dim(int(name[1:]))
+        case ast.Constant(value=int(value)):
+            return Const(value)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return Binary(_OPERATORS[type(op)], _from_ast(left, text), _from_ast(right, text))
+    raise ValueError(f"not an index map: {text!r}")

@@ -1,0 +1,270 @@
+"""Operations of Tile IR.
+
+*Abstract* Tile IR (level 'tile', the same for every device) computes with blocks through `iterate` and `contract`: one operation of
+Block IR is one operation here, with no fusion, order, size or place. Bodies hold scalar operations, one lane's worth.
+
+*Placed* Tile IR (level 'placed', for one device) has no block values. `buffer` is memory, `lanes` is a loop executed several
+lanes at a time, `group` a loop around several of those, `contract_buffers` a register-tiled matrix product.
+"""
+
+from __future__ import annotations
+
+from blocklang.ir.core import Operation
+from blocklang.ir.declaration import Effect, attribute, operand, operation, region, result
+from blocklang.ir.types import I1, I64, BlockType, BufferType, element_type, with_shape
+from blocklang.ops.constraints import Anything, Block, Buffer, Index, ScalarOrPointer
+from blocklang.ops.control import Yield
+from blocklang.ops.reduction import COMBINES
+
+ARG_COMBINES = ("argmax", "argmin")
+PLACED = frozenset({"placed"})
+TILE = frozenset({"tile"})
+
+
+class TileOperation(Operation):
+    """Base of operations that exist in Tile IR only."""
+
+    block_levels = TILE
+
+
+@operation("iterate")
+class Iterate(TileOperation):
+    """Run the body for every point of an iteration space and collect what it yields.
+
+    The body takes the indices (one i64 per axis), then one lane of each input, read at `maps[k]` of the indices. Without
+    `combine` the results are blocks of the shape `space`. With `combine` axis `reduced` is folded away in the published order
+    of that combine ("argmax" and "argmin" fold a value and its i32 index together; "custom" folds with the second region).
+
+    %y = iterate %x, space=[64], maps=[map<1: d0>] : block<64xf32> {
+      (%i: i64, %xi: f32):
+      %e = exp %xi : f32
+      yield %e
+    }
+    """
+
+    inputs = operand(Block, variadic=True)
+    space = attribute(tuple)
+    maps = attribute(tuple, default=())
+    combine = attribute(str, default="", choices=("", *COMBINES, *ARG_COMBINES, "custom"))
+    reduced = attribute(int, default=-1)
+    outputs = result(variadic=True)
+    body = region()
+    combiner = region(optional=True)
+    levels = TILE
+
+    def verify_op(self) -> None:
+        if len(self.maps) != len(self.inputs):
+            raise ValueError("every input needs a map")
+        lanes = [element_type(v.type) for v in self.inputs]
+        if [a.type for a in self.body.args] != [I64] * len(self.space) + lanes:
+            raise ValueError("the body takes one i64 per axis, then one lane per input")
+        if not isinstance(self.body.terminator, Yield):
+            raise ValueError("the body must end in a yield")
+        if bool(self.combine) != (0 <= self.reduced < len(self.space)):
+            raise ValueError("combine needs a reduced axis, and only combine")
+        shape = tuple(n for i, n in enumerate(self.space) if not self.combine or i != self.reduced)
+        yielded = [with_shape(element_type(v.type), shape) for v in self.body.terminator.operands]
+        if [r.type for r in self.results] != yielded:
+            raise ValueError(f"results must be {', '.join(map(str, yielded))}")
+
+
+@operation("contract")
+class Contract(TileOperation):
+    """Matrix product plus accumulator: for each element a chain of fused multiply-adds, k ascending, from the accumulator.
+
+    %c = contract %a, %b, %acc : block<64x32xf32>
+    """
+
+    a = operand(Block)
+    b = operand(Block)
+    acc = operand(Block)
+    input_precision = attribute(str, default="ieee", choices=("ieee", "tf32"))
+    output = result(lambda op: op.acc.type)
+    levels = TILE
+
+
+SPACES = ("global", "scratch", "accumulator", "private")
+
+
+@operation("buffer")
+class BufferOp(TileOperation):
+    """A place in on-chip memory, `offset` bytes into its space, with row-major elements.
+
+    `panel` > 0 stores a matrix as panels of that many columns: element (i, j) is at (j // panel) * rows * panel +
+    i * panel + j % panel; the number of columns is rounded up to whole panels.
+
+    %b = buffer space="scratch", offset=0 : buffer<64x32xf32>
+    """
+
+    space = attribute(str, default="scratch", choices=SPACES)
+    offset = attribute(int, default=-1)
+    panel = attribute(int, default=0)
+    output = result()
+    levels = PLACED
+
+    def element_count(self) -> int:
+        """Elements the buffer takes, padding included."""
+        shape = self.output.type.shape
+        if not self.panel:
+            return int(self.output.type.numel)
+        rows, columns = shape
+        return int(rows * -(-columns // self.panel) * self.panel)
+
+    def byte_count(self) -> int:
+        return int(self.element_count() * self.output.type.element.bytes)
+
+
+@operation("read")
+class Read(TileOperation):
+    """One element of a buffer.
+
+    %v = read %buf, %i, %j : f32
+    """
+
+    buffer = operand(Buffer)
+    indices = operand(Index, variadic=True)
+    output = result(lambda op: op.buffer.type.element)
+    effects = frozenset({Effect.READ_BUFFER})
+    levels = PLACED
+
+    def verify_op(self) -> None:
+        if len(self.indices) != self.buffer.type.rank:
+            raise ValueError("a buffer needs one index per axis")
+
+
+@operation("write")
+class Write(TileOperation):
+    """Set one element of a buffer.
+
+    write %buf, %v, %i, %j
+    """
+
+    buffer = operand(Buffer)
+    value = operand(ScalarOrPointer)
+    indices = operand(Index, variadic=True)
+    effects = frozenset({Effect.WRITE_BUFFER})
+    levels = PLACED
+
+    def verify_op(self) -> None:
+        if len(self.indices) != self.buffer.type.rank or self.value.type != self.buffer.type.element:
+            raise ValueError("a write needs one index per axis and a value of the element type")
+
+
+@operation("in_bounds")
+class InBounds(TileOperation):
+    """`low <= index < high`: a mask whose true lanes are a range, so that a loop can be split instead of masked.
+
+    %m = in_bounds %i, %lo, %hi : i1
+    """
+
+    index = operand(Index)
+    low = operand(Index)
+    high = operand(Index)
+    output = result(lambda op: I1)
+    levels = PLACED
+
+
+@operation("group")
+class Group(TileOperation):
+    """A parallel loop of step 1 over [low, high) around other placed operations.
+
+    group %lo, %hi {
+      (%i: i64):
+      yield
+    }
+    """
+
+    low = operand(Index)
+    high = operand(Index)
+    body = region()
+    levels = PLACED
+
+    def verify_op(self) -> None:
+        if [a.type for a in self.body.args] != [I64]:
+            raise ValueError("the body takes the index")
+
+
+@operation("lanes")
+class Lanes(TileOperation):
+    """A loop over [low, high) along one axis, executed `width` lanes at a time; lanes are independent of each other but for
+    what `combine` folds.
+
+    With `combines`, one per result ("argmax" and "argmin" take two results: value and i32 index), what the body yields is folded
+    in the published order, as if the lanes [high, extent) yielded the operands `pads`. Without pads, extent is `high`.
+    A float sum needs low = 0 (partials go by index).
+
+    %s = lanes %lo, %hi, width=32, combines=["sum"] : f32 {
+      (%i: i64):
+      %v = read %b, %i : f32
+      yield %v
+    }
+    """
+
+    low = operand(Index)
+    high = operand(Index)
+    pads = operand(Anything, variadic=True)
+    width = attribute(int)
+    combines = attribute(tuple, default=())
+    extent = attribute(int, default=0)
+    outputs = result(variadic=True)
+    body = region()
+    levels = PLACED
+
+    def verify_op(self) -> None:
+        if [a.type for a in self.body.args] != [I64]:
+            raise ValueError("the body takes the index")
+        if not isinstance(self.body.terminator, Yield):
+            raise ValueError("the body must end in a yield")
+        yielded = [v.type for v in self.body.terminator.operands]
+        if [r.type for r in self.results] != yielded or (self.pads and [p.type for p in self.pads] != yielded):
+            raise ValueError("results, pads and yielded values must have the same types")
+        if sum(2 if c in ARG_COMBINES else 1 for c in self.combines) != len(yielded):
+            raise ValueError("every result needs a combine")
+        if not set(self.combines) <= {*COMBINES, *ARG_COMBINES}:
+            raise ValueError(f"unknown combine in {self.combines}")
+
+
+@operation("tree_reduce")
+class TreeReduce(TileOperation):
+    """Fold the first `extent` elements of one-dimensional buffers with the region, as a tree over neighbours. The buffers' contents
+    are lost.
+
+    %r = tree_reduce %buf, extent=1000 : f32 {
+      (%a: f32, %b: f32):
+      %c = mul %a, %b : f32
+      yield %c
+    }
+    """
+
+    buffers = operand(Buffer, variadic=True)
+    extent = attribute(int)
+    outputs = result(variadic=True)
+    combiner = region()
+    effects = frozenset({Effect.READ_BUFFER, Effect.WRITE_BUFFER})
+    levels = PLACED
+
+
+@operation("contract_buffers")
+class ContractBuffers(TileOperation):
+    """`acc += a @ b` on buffers, in register tiles of `rows` by `columns`; per element a chain of fused multiply-adds, k
+    ascending.
+
+    The chain starts from the accumulator (start="acc"), from 0 (start="zero"), or from 0 with the accumulator added at its
+    end (start="add").
+
+    contract_buffers %a, %b, %acc, rows=6, columns=16
+    """
+
+    a = operand(Buffer)
+    b = operand(Buffer)
+    acc = operand(Buffer)
+    rows = attribute(int)
+    columns = attribute(int)
+    start = attribute(str, default="acc", choices=("acc", "zero", "add"))
+    effects = frozenset({Effect.READ_BUFFER, Effect.WRITE_BUFFER})
+    levels = PLACED
+
+
+def buffer_of(block: BlockType) -> BufferType:
+    """The buffer type that can hold a block."""
+    return BufferType(block.element, block.shape)
