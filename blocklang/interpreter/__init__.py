@@ -1,3 +1,11 @@
-"""The NumPy meaning of every op, and the two drivers that run it."""
+"""The NumPy meaning of every op, and the two drivers that run it.
+
+`run_kernel` walks IR of any level. Importing this package registers all evaluators.
+"""
 
 from __future__ import annotations
+
+from blocklang.interpreter import control, creation, elementwise, memory, reduction, shape
+from blocklang.interpreter.run import run_kernel
+
+__all__ = ["control", "creation", "elementwise", "memory", "reduction", "run_kernel", "shape"]

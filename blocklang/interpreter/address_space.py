@@ -1,0 +1,172 @@
+"""Global memory during an interpreted launch: the byte ranges of its arrays, read and written by address.
+
+Every access is checked: an address that belongs to no array of the launch is an error that names the nearest
+one. The arrays are used in place. Any strides are right; an address need not be aligned. It is not a
+sanitizer of strides: the gaps of a strided array belong to its range.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
+from blocklang.diagnostics import InterpreterError, Location
+from blocklang.interpreter.dtypes import Array
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The bytes of one array, from its lowest address to the end of its highest element."""
+
+    name: str
+    array: Array
+    low: int
+    high: int
+    bytes: Array
+
+    @classmethod
+    def of(cls, name: str, array: Array) -> Extent:
+        low, high = byte_bounds(array) if array.size else (address_of(array), address_of(array))
+        raw = (ctypes.c_uint8 * (high - low)).from_address(low)
+        return cls(
+            name,
+            array,
+            low,
+            high,
+            np.frombuffer(memoryview(raw), np.uint8) if high > low else np.empty(0, np.uint8),
+        )
+
+    @property
+    def writable(self) -> bool:
+        return bool(self.array.flags.writeable)
+
+    def holds(self, addresses: Array, size: int) -> Array:
+        """Which addresses start an element of `size` bytes that lies wholly inside."""
+        if self.high - self.low < size:
+            return np.zeros(addresses.shape, np.bool_)
+        return np.asarray((addresses >= np.uint64(self.low)) & (addresses <= np.uint64(self.high - size)))
+
+    def elements(self, addresses: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+        """A view of the bytes as `dtype`, or as bytes, and the indices of the addressed elements in it."""
+        offsets = (addresses - np.uint64(self.low)).astype(np.int64)
+        size = dtype.itemsize
+        phase = int(offsets[0]) % size if offsets.size else 0
+        if bool(np.all(offsets % size == phase)):
+            count = (len(self.bytes) - phase) // size
+            return self.bytes[phase : phase + count * size].view(dtype), offsets // size
+        return self.bytes, offsets[:, None] + np.arange(size)
+
+
+def address_of(array: Array) -> int:
+    """The address of element [0, ...]."""
+    return int(array.__array_interface__["data"][0])
+
+
+def _locate(flat: Array, size: int, extents: list[Extent]) -> tuple[list[tuple[Extent, Any]], Array]:
+    """Each array that is addressed with the lanes that address it, and the lanes that address none."""
+    places: list[tuple[Extent, Any]] = []
+    waiting = np.ones(flat.shape, np.bool_)
+    for extent in extents:
+        inside = extent.holds(flat, size) & waiting
+        if inside.all():
+            return ([(extent, slice(None))] if inside.size else []), np.empty(0, np.intp)
+        if inside.any():
+            places.append((extent, inside))
+            waiting &= ~inside
+    return places, np.flatnonzero(waiting)
+
+
+class AddressSpace:
+    """The arrays of a launch.
+
+    Args:
+        arrays: name and array of every argument that is one. They must outlive this object.
+    """
+
+    def __init__(self, arrays: Iterable[tuple[str, Array]]) -> None:
+        self.extents = [Extent.of(name, array) for name, array in arrays]
+
+    def load(self, addresses: Array, live: Array | None, dtype: np.dtype[Any], location: Location) -> Array:
+        """Read one element per address; lanes that are not live give 0 and touch nothing.
+
+        Raises:
+            InterpreterError: the address of a live lane lies in no array.
+        """
+        if live is not None:
+            addresses, live = np.broadcast_arrays(addresses, live)
+        flat = (addresses if live is None else addresses[live]).reshape(-1)
+        places, outside = _locate(flat, dtype.itemsize, self.extents)
+        if outside.size:
+            raise self._fault("load", addresses, live, outside, dtype.itemsize, location)
+        loaded = np.zeros(flat.shape, dtype)
+        for extent, lanes in places:
+            view, index = extent.elements(flat[lanes], dtype)
+            loaded[lanes] = np.ascontiguousarray(view[index]).view(dtype).reshape(-1)
+        if live is None:
+            return loaded.reshape(addresses.shape)
+        result = np.zeros(addresses.shape, dtype)
+        result[live] = loaded
+        return result
+
+    def store(self, addresses: Array, values: Array, live: Array | None, location: Location) -> None:
+        """Write one element per address in row-major order of the lanes; only live lanes touch memory.
+
+        Nothing is written if any live lane is at fault.
+
+        Raises:
+            InterpreterError: the address of a live lane lies in no array, or in one that is read-only.
+        """
+        if live is None:
+            addresses, values = np.broadcast_arrays(addresses, values)
+            flat, data = addresses.reshape(-1), values.reshape(-1)
+        else:
+            addresses, values, live = np.broadcast_arrays(addresses, values, live)
+            flat, data = addresses[live], values[live]
+        writable = [extent for extent in self.extents if extent.writable]
+        places, outside = _locate(flat, data.dtype.itemsize, writable)
+        if outside.size:
+            raise self._fault("store", addresses, live, outside, data.dtype.itemsize, location)
+        for extent, lanes in places:
+            view, index = extent.elements(flat[lanes], data.dtype)
+            part = np.ascontiguousarray(data[lanes])
+            view[index] = part if index.ndim == 1 else part.view(np.uint8).reshape(index.shape)
+
+    def _fault(
+        self,
+        action: str,
+        addresses: Array,
+        live: Array | None,
+        outside: Array,
+        size: int,
+        location: Location,
+    ) -> InterpreterError:
+        """The error for the first faulty access; `outside` counts the live lanes in row-major order."""
+        lanes = np.argwhere(np.ones(addresses.shape, np.bool_) if live is None else live)
+        lane = tuple(int(i) for i in lanes[outside[0]])
+        address = int(addresses[lane])
+        where = f"lane [{', '.join(map(str, lane))}]: " if lane else ""
+        if not self.extents:
+            return InterpreterError(f"{action}, {where}the launch has no array", location=location)
+        nearest = min(self.extents, key=lambda e: max(e.low - address, address + size - e.high, 0))
+        array = nearest.array
+        what = f"{nearest.name!r} ({array.dtype} of shape {array.shape})"
+        if nearest.low <= address and address + size <= nearest.high:
+            return InterpreterError(
+                f"{action}, {where}the array {what} is read-only",
+                location=location,
+                help="pass a writable array",
+            )
+        element, rest = divmod(address - address_of(array), array.dtype.itemsize)
+        place = f"element offset {element}" + (f" and {rest} bytes" if rest else "")
+        beyond = address + size - nearest.high if address + size > nearest.high else nearest.low - address
+        side = "past the end" if address + size > nearest.high else "before the start"
+        return InterpreterError(
+            f"{action} out of bounds, {where}{place} from the start of {what}: {beyond} bytes {side}",
+            location=location,
+            help="mask the lanes that are outside of the array",
+        )

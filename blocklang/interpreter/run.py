@@ -1,0 +1,85 @@
+"""Driver one: run a kernel of any level of IR over a grid, program after program.
+
+Programs run in ascending linear id, axis 0 fastest. Arrays are used in place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from blocklang.diagnostics import LaunchError
+from blocklang.interpreter.address_space import AddressSpace, address_of
+from blocklang.interpreter.dtypes import ADDRESS, Array, dtype_of, memory_dtype_of
+from blocklang.interpreter.evaluation import Machine
+from blocklang.ir.core import Kernel
+from blocklang.ir.types import PointerType, ScalarType, Type
+
+
+def run_kernel(
+    kernel: Kernel,
+    arguments: Sequence[Any],
+    grid: Sequence[int],
+    *,
+    programs: Iterable[int] | None = None,
+) -> None:
+    """Run every program of a launch.
+
+    Args:
+        kernel: at level 'block', 'tile' or 'placed'; it is taken to be verified.
+        arguments: one per argument of the kernel: an array for a pointer (the pointer is the address of its
+            element [0, ...]), a number for a scalar.
+        grid: one to three extents.
+        programs: run only these linear ids, in the order given.
+
+    Raises:
+        InterpreterError: a program accessed memory outside of the arrays.
+        LaunchError: an argument does not fit the kernel.
+    """
+    extents = grid_extents(grid)
+    names = [arg.name or str(i) for i, arg in enumerate(kernel.args)]
+    if len(arguments) != len(names):
+        raise LaunchError(f"{kernel.name} takes {len(names)} arguments, got {len(arguments)}")
+    arrays = [(n, a) for n, a in zip(names, arguments, strict=True) if isinstance(a, np.ndarray)]
+    memory = AddressSpace(arrays)
+    data = [argument_data(n, a.type, x) for n, a, x in zip(names, kernel.args, arguments, strict=True)]
+    with np.errstate(all="ignore"):
+        for linear in range(math.prod(extents)) if programs is None else programs:
+            machine = Machine(memory, program_index(linear, extents), extents)
+            machine.run(kernel.body, data)
+
+
+def grid_extents(grid: Sequence[int]) -> tuple[int, int, int]:
+    """The grid with all three axes."""
+    if not 1 <= len(grid) <= 3 or any(int(n) < 0 for n in grid):
+        raise LaunchError(f"a grid has one to three extents of 0 or more, got {tuple(grid)}")
+    x, y, z = (*(int(n) for n in grid), *[1] * (3 - len(grid)))
+    return x, y, z
+
+
+def program_index(linear: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:
+    """The index of a program per axis; axis 0 varies fastest."""
+    x, y, _ = extents
+    return linear % x, linear // x % y, linear // (x * y)
+
+
+def argument_data(name: str, type_: Type, argument: Any) -> Array:
+    """What a kernel reads for an argument: an address, or a number of the exact dtype."""
+    if isinstance(type_, PointerType):
+        return _pointer(name, type_, argument)
+    dtype = dtype_of(type_)
+    assert isinstance(type_, ScalarType)
+    if type_.is_integer and not type_.minimum <= int(argument) <= type_.maximum:
+        raise LaunchError(f"argument {name!r}: {argument} is out of the range of {type_}")
+    return np.asarray(argument).astype(dtype)
+
+
+def _pointer(name: str, type_: PointerType, argument: Any) -> Array:
+    if not isinstance(argument, np.ndarray):
+        raise LaunchError(f"argument {name!r} must be an array for a {type_}, got {type(argument).__name__}")
+    if argument.dtype not in (dtype_of(type_.element), memory_dtype_of(type_.element)):
+        raise LaunchError(f"argument {name!r} must be an array of {type_.element}, got {argument.dtype}")
+    return np.array(address_of(argument), ADDRESS)
