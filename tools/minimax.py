@@ -16,7 +16,7 @@ import argparse
 import itertools
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import mpmath
@@ -26,21 +26,27 @@ from mpmath import mpf
 OUTPUT = Path(__file__).resolve().parent.parent / "blocklang" / "maths" / "coefficients.py"
 SAMPLES_PER_TERM = 24
 EXCHANGES = 60
+TOLERANCE = mpf(10) ** -3
 
 Function = Callable[[mpf], mpf]
 
 
 @dataclass(frozen=True)
 class Table:
-    """One polynomial: `target(x) ~ sum(c[i] * x**powers[i])` on `interval`, least `|weight * error|`."""
+    """One polynomial: `target(x) ~ sum(c[i] * x**i)` on `interval`, with the least `|weight * error|`.
+
+    Weights make the error relative. The first `pinned` coefficients are rounded first, and the others fitted
+    again to what that leaves.
+    """
 
     name: str
     dtype: str
     comment: str
     target: Function
     interval: tuple[mpf, mpf]
-    powers: tuple[int, ...]
+    terms: int
     weight: Function
+    pinned: int = 0
 
 
 def round_to(dtype: str, value: mpf) -> mpf:
@@ -61,15 +67,30 @@ def chebyshev_nodes(interval: tuple[mpf, mpf], count: int) -> list[mpf]:
     return sorted(middle + radius * mpmath.cos(angle) for angle in angles)
 
 
+def fit(table: Table) -> list[mpf]:
+    """Compute the rounded coefficients."""
+    if not table.pinned:
+        return [round_to(table.dtype, c) for c in remez(table)]
+    first = round_to(table.dtype, remez(table)[0])
+    rest = replace(
+        table,
+        target=lambda x: (table.target(x) - first) / x,
+        weight=lambda x: table.weight(x) * x,
+        terms=table.terms - 1,
+        pinned=table.pinned - 1,
+    )
+    return [first, *fit(rest)]
+
+
 def remez(table: Table) -> list[mpf]:
-    """Fit the coefficients by exchange on a fine grid. A weight may vanish, or change its sign, at 0 only."""
-    powers = table.powers
-    grid = [x for x in chebyshev_nodes(table.interval, SAMPLES_PER_TERM * (len(powers) + 1)) if x]
+    """Fit by exchange on a fine grid. The weight may vanish or change its sign at 0, and only there."""
+    terms = table.terms
+    grid = [x for x in chebyshev_nodes(table.interval, SAMPLES_PER_TERM * (terms + 1)) if x]
     goals = [table.target(x) for x in grid]
     weights = [abs(table.weight(x)) for x in grid]
-    basis = [[x**p for p in powers] for x in grid]
-    step = len(grid) / (len(powers) + 1)
-    chosen = [int(step * (i + 0.5)) for i in range(len(powers) + 1)]
+    basis = [[x**p for p in range(terms)] for x in grid]
+    step = len(grid) / (terms + 1)
+    chosen = [int(step * (i + 0.5)) for i in range(terms + 1)]
     for _ in range(EXCHANGES):
         rows = [basis[i] + [(-1) ** k / weights[i]] for k, i in enumerate(chosen)]
         *coefficients, level = solve(rows, [goals[i] for i in chosen])
@@ -77,31 +98,37 @@ def remez(table: Table) -> list[mpf]:
             weight * (value - sum((c * b for c, b in zip(coefficients, row, strict=True)), mpf(0)))
             for weight, value, row in zip(weights, goals, basis, strict=True)
         ]
-        if max(abs(e) for e in errors) <= abs(level) * (1 + mpf(10) ** -4):
+        if max(abs(e) for e in errors) <= abs(level) * (1 + TOLERANCE):
             return coefficients
         chosen = exchange(errors, len(chosen))
     raise ArithmeticError(f"{table.name}: no convergence in {EXCHANGES} exchanges")
 
 
 def exchange(errors: Sequence[mpf], count: int) -> list[int]:
-    """Choose the largest error of each run of one sign; drop the least at the ends down to `count`."""
+    """Choose the largest error of each run of one sign, and drop the least ones that keep the alternation."""
     runs = itertools.groupby(range(len(errors)), key=lambda i: errors[i] > 0)
     peaks = [max(run, key=lambda i: abs(errors[i])) for _, run in runs]
     if len(peaks) < count:
         raise ArithmeticError(f"the error alternates only {len(peaks)} times, {count} wanted")
     while len(peaks) > count:
-        del peaks[0 if abs(errors[peaks[0]]) < abs(errors[peaks[-1]]) else -1]
+        sizes = [abs(errors[i]) for i in peaks]
+        least = sizes.index(min(sizes))
+        if len(peaks) == count + 1 or least in (0, len(peaks) - 1):
+            del peaks[0 if sizes[0] < sizes[-1] else -1]
+        else:
+            neighbour = least if sizes[least + 1] < sizes[least - 1] else least - 1
+            del peaks[neighbour : neighbour + 2]
     return peaks
+
+
+def evaluate(coefficients: Sequence[mpf], x: mpf) -> mpf:
+    return mpmath.polyval(list(reversed(coefficients)), x)
 
 
 def largest_error(table: Table, coefficients: Sequence[mpf]) -> mpf:
     """Measure the rounded polynomial at points that the fit did not use."""
-
-    def error(x: mpf) -> mpf:
-        value = sum((c * x**p for p, c in zip(table.powers, coefficients, strict=True)), mpf(0))
-        return abs(table.weight(x) * (table.target(x) - value))
-
-    return max(error(x) for x in chebyshev_nodes(table.interval, 2 * SAMPLES_PER_TERM * len(coefficients)))
+    points = [x for x in chebyshev_nodes(table.interval, 2 * SAMPLES_PER_TERM * len(coefficients)) if x]
+    return max(abs(table.weight(x) * (table.target(x) - evaluate(coefficients, x))) for x in points)
 
 
 def literal(dtype: str, value: mpf) -> str:
@@ -110,17 +137,16 @@ def literal(dtype: str, value: mpf) -> str:
 
 
 def exponential_tables() -> Iterator[Table]:
-    """exp(r) = 1 + r + r**2 P(r), 2**r = 1 + r P(r), on the reduced range; weights make the error
-    relative."""
+    """exp(r) = 1 + r (1 + r P(r)) and 2**r = 1 + r P(r), on the reduced range."""
     bound = mpmath.log(2) / 2 * (1 + mpf(2) ** -12)
     for dtype, degree in (("f32", 6), ("f64", 11)):
         yield Table(
             f"EXP_{dtype.upper()}",
             dtype,
             "(exp(r) - 1 - r) / r**2 on |r| <= log(2)/2",
-            lambda r: (mpmath.expm1(r) - r) / r**2 if r else mpf(1) / 2,
+            lambda r: (mpmath.expm1(r) - r) / r**2,
             (-bound, bound),
-            tuple(range(degree - 1)),
+            degree - 1,
             lambda r: r**2 / mpmath.exp(r),
         )
     for dtype, degree in (("f32", 6), ("f64", 12)):
@@ -128,40 +154,79 @@ def exponential_tables() -> Iterator[Table]:
             f"EXP2_{dtype.upper()}",
             dtype,
             "(2**r - 1) / r on |r| <= 1/2",
-            lambda r: mpmath.expm1(r * mpmath.log(2)) / r if r else mpmath.log(2),
+            lambda r: mpmath.expm1(r * mpmath.log(2)) / r,
             (mpf(-0.5), mpf(0.5)),
-            tuple(range(degree)),
+            degree,
             lambda r: r / mpf(2) ** r,
+            pinned=2,
         )
 
 
 def logarithm_tables() -> Iterator[Table]:
-    """log(1 + f) = f - f**2/2 + f**3 P(f), on sqrt(1/2) <= 1 + f <= sqrt(2)."""
-    low, high = mpmath.sqrt(mpf(1) / 2) - 1, mpmath.sqrt(2) - 1
+    """log(1 + f) = f + f**2 P(f), log2(1 + f) = f c + f**2 P(f), on sqrt(1/2) <= 1 + f <= sqrt(2)."""
+    yield logarithm_table("LOG_F32", "f32", mpf(1), 10)
+    yield logarithm_table("LOG_F64", "f64", mpf(1), 21)
+    yield logarithm_table("LOG2_F32", "f32", log2_e(), 10)
+    yield logarithm_table("LOG2_F64", "f64", log2_e(), 21)
 
-    def target(f: mpf) -> mpf:
-        if abs(f) < mpf(10) ** -12:
-            return mpf(1) / 3 - f / 4
-        return (mpmath.log1p(f) - f + f**2 / 2) / f**3
 
-    def weight(f: mpf) -> mpf:
-        return f**3 / mpmath.log1p(f) if f else mpf(0)
+def logarithm_table(name: str, dtype: str, slope: mpf, terms: int) -> Table:
+    return Table(
+        name,
+        dtype,
+        f"(log(1 + f) - f) / f**2 times {float(slope):.4g}, on sqrt(1/2) <= 1 + f <= sqrt(2)",
+        lambda f: slope * (mpmath.log1p(f) - f) / f**2,
+        (mpmath.sqrt(mpf(1) / 2) - 1, mpmath.sqrt(2) - 1),
+        terms,
+        lambda f: f**2 / (slope * mpmath.log1p(f)),
+        pinned=2,
+    )
 
-    for dtype, terms in (("f32", 9), ("f64", 20)):
-        yield Table(
-            f"LOG_{dtype.upper()}",
-            dtype,
-            "(log(1 + f) - f + f**2/2) / f**3 on sqrt(1/2) <= 1 + f <= sqrt(2)",
-            target,
-            (low, high),
-            tuple(range(terms)),
-            weight,
-        )
+
+def trigonometric_tables() -> Iterator[Table]:
+    """sin(r) = r + r**3 P(r**2), cos(r) = 1 - r**2/2 + r**4 P(r**2), on |r| <= pi/4, in powers of r**2.
+
+    The f32 functions are computed in f64, to the precision of f32, and leave the 1/2 of cos to the
+    polynomial.
+    """
+    top = (mpmath.pi / 4) ** 2 * (1 + mpf(2) ** -12)
+    interval = (mpf(10) ** -12, top)
+
+    def sine(z: mpf) -> mpf:
+        r = mpmath.sqrt(z)
+        return (mpmath.sin(r) - r) / r**3
+
+    def cosine(z: mpf) -> mpf:
+        return (mpmath.cos(mpmath.sqrt(z)) - 1) / z
+
+    def fourth_order(z: mpf) -> mpf:
+        return (cosine(z) + mpf(1) / 2) / z
+
+    def sine_weight(z: mpf) -> mpf:
+        return z * mpmath.sqrt(z) / mpmath.sin(mpmath.sqrt(z))
+
+    def cosine_weight(z: mpf) -> mpf:
+        return z / mpmath.cos(mpmath.sqrt(z))
+
+    note = "on r**2 <= (pi/4)**2, in r**2"
+    yield Table("SIN_F32", "f64", f"(sin(r) - r) / r**3 {note}", sine, interval, 3, sine_weight)
+    yield Table("COS_F32", "f64", f"(cos(r) - 1) / r**2 {note}", cosine, interval, 4, cosine_weight)
+    yield Table("SIN_F64", "f64", f"(sin(r) - r) / r**3 {note}", sine, interval, 6, sine_weight)
+    yield Table(
+        "COS_F64",
+        "f64",
+        f"(cos(r) - 1 + r**2/2) / r**4 {note}",
+        fourth_order,
+        interval,
+        6,
+        lambda z: z * cosine_weight(z),
+    )
 
 
 def tables() -> Iterator[Table]:
     yield from exponential_tables()
     yield from logarithm_tables()
+    yield from trigonometric_tables()
 
 
 @dataclass(frozen=True)
@@ -192,11 +257,37 @@ def log2_e() -> mpf:
     return 1 / mpmath.log(2)
 
 
+def half_pi() -> mpf:
+    return mpmath.pi / 2
+
+
+def two_over_pi() -> mpf:
+    return 2 / mpmath.pi
+
+
 SPLITS = (
     Split("LN2_F32", "f32", "log(2), the products of the high part with |n| <= 2**9 exact", ln2, 15),
     Split("LN2_F64", "f64", "log(2), the products of the high part with |n| <= 2**12 exact", ln2, 41),
     Split("LOG2_E_F32", "f32", "1/log(2)", log2_e, 24),
     Split("LOG2_E_F64", "f64", "1/log(2)", log2_e, 53),
+    Split("HALF_PI", "f64", "pi/2", half_pi, 53, 3),
+    Split("TWO_OVER_PI", "f64", "2/pi", two_over_pi, 53, 1),
+)
+
+
+def two_over_pi_words(skipped: int, words: int) -> list[int]:
+    """Return 64-bit words of the binary expansion of 2/pi, `skipped` bits behind the point left out.
+
+    A negative number of skipped bits puts that many zeros before.
+    """
+    with mpmath.workprec(64 * words + skipped + 64):
+        scaled = int(mpmath.floor(mpmath.ldexp(2 / mpmath.pi, 64 * words + skipped)))
+    return [scaled >> 64 * (words - 1 - i) & (1 << 64) - 1 for i in range(words)]
+
+
+WORDS = (
+    ("TWO_OVER_PI_WORDS_F32", "bits 7 to 198 of 2/pi behind the point, bit 0 being the first", 7, 3),
+    ("TWO_OVER_PI_WORDS_F64", "24 zeros, then the bits of 2/pi behind the point", -24, 19),
 )
 
 
@@ -208,8 +299,11 @@ def render() -> str:
     ]
     for constant in SPLITS:
         lines += ["", f"# {constant.comment}", *render_tuple(constant.name, constant.dtype, constant.split())]
+    for name, comment, skipped, count in WORDS:
+        words = [f"    0x{word:016X}," for word in two_over_pi_words(skipped, count)]
+        lines += ["", f"# {comment}", f"{name} = (", *words, ")"]
     for table in tables():
-        coefficients = [round_to(table.dtype, c) for c in remez(table)]
+        coefficients = fit(table)
         error = largest_error(table, coefficients)
         lines += ["", f"# {table.comment}", f"# weighted error 2**{float(mpmath.log(error, 2)):.2f}"]
         lines += render_tuple(table.name, table.dtype, coefficients)
@@ -224,7 +318,7 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description="compute the polynomial coefficients of blocklang's maths")
     parser.add_argument("--write", action="store_true", help=f"replace {OUTPUT.name}")
     options = parser.parse_args(arguments)
-    mpmath.mp.prec = 200
+    mpmath.mp.prec = 250
     text = render()
     if options.write:
         OUTPUT.write_text(text, encoding="utf-8")

@@ -167,6 +167,13 @@ class NumpySteps:
     def select(self, condition: Array, a: Array, b: Array) -> Array:
         return silent(lambda x, y: np.where(condition, x, y), a, b)
 
+    def rarely(
+        self, condition: Array, compute: Callable[[], tuple[Array, ...]], usual: tuple[Array, ...]
+    ) -> tuple[Array, ...]:
+        if not condition.any():
+            return usual
+        return tuple(self.select(condition, a, b) for a, b in zip(compute(), usual, strict=True))
+
 
 def minimum(a: Array, b: Array) -> Array:
     """The smaller number, -0 below +0; NaN only if both are. Equal numbers differ at most in the sign bit."""

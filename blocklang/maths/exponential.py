@@ -45,7 +45,7 @@ TABLE_F64 = ExponentialTable(
 
 
 def exp(steps: Steps[V], table: ExponentialTable, x: V) -> V:
-    """exp(x): exp(r) = 1 + (r + r**2 P(r))."""
+    """exp(x): exp(r) = 1 + r (1 + r P(r))."""
     lanes = Lanes(steps, table.format)
     x = lanes.at_least(lanes.at_most(x, table.highest / LOG2_E), table.lowest / LOG2_E)
     shifted = steps.fma(x, lanes.number(LOG2_E), biased_magic(lanes))
@@ -53,8 +53,7 @@ def exp(steps: Steps[V], table: ExponentialTable, x: V) -> V:
     r = x
     for part in table.ln2:
         r = steps.fma(n, lanes.number(-part), r)
-    tail = steps.fma(steps.mul(r, r), lanes.polynomial(r, table.exp), r)
-    return scale_by_power(lanes, steps.add(lanes.number(1.0), tail), lanes.bits_of(shifted))
+    return scale_by_power(lanes, lanes.polynomial(r, (1.0, 1.0, *table.exp)), lanes.bits_of(shifted))
 
 
 def exp2(steps: Steps[V], table: ExponentialTable, x: V) -> V:
@@ -63,8 +62,7 @@ def exp2(steps: Steps[V], table: ExponentialTable, x: V) -> V:
     x = lanes.at_least(lanes.at_most(x, table.highest), table.lowest)
     shifted = steps.add(x, biased_magic(lanes))
     r = steps.sub(x, steps.sub(shifted, biased_magic(lanes)))
-    value = steps.fma(r, lanes.polynomial(r, table.exp2), lanes.number(1.0))
-    return scale_by_power(lanes, value, lanes.bits_of(shifted))
+    return scale_by_power(lanes, lanes.polynomial(r, (1.0, *table.exp2)), lanes.bits_of(shifted))
 
 
 def biased_magic(lanes: Lanes[V]) -> V:

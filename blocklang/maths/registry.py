@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, cast
 
-from blocklang.maths import exponential, logarithm
+from blocklang.maths import exponential, logarithm, trigonometric
 from blocklang.maths.steps import DType, Steps, V
 
 
@@ -42,6 +42,12 @@ ALL = (
     Recipe("log", "f64", 1, 1.05, logarithm.log_f64),
     Recipe("log2", "f32", 1, 1.05, logarithm.log2_f32),
     Recipe("log2", "f64", 1, 1.05, logarithm.log2_f64),
+    Recipe("sin", "f32", 1, 1.0, trigonometric.sin_f32),
+    Recipe("sin", "f64", 1, 1.0, trigonometric.sin_f64),
+    Recipe("cos", "f32", 1, 1.0, trigonometric.cos_f32),
+    Recipe("cos", "f64", 1, 1.0, trigonometric.cos_f64),
+    Recipe("tan", "f32", 1, 1.0, trigonometric.tan_f32),
+    Recipe("tan", "f64", 1, 1.0, trigonometric.tan_f64),
 )
 
 RECIPES: Mapping[tuple[str, str], Recipe] = MappingProxyType({(r.name, r.dtype): r for r in ALL})

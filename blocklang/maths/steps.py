@@ -15,6 +15,7 @@ Invariants of a recipe: it has no data-dependent control flow, and never shifts 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, Protocol, TypeVar
 
 V = TypeVar("V")
@@ -107,4 +108,15 @@ class Steps(Protocol[V]):
     def logical_not(self, a: V) -> V: ...
     def select(self, condition: V, a: V, b: V) -> V:
         """Take `a` where the condition holds, else `b`; the bits are not touched."""
+        ...
+
+    def rarely(
+        self, condition: V, compute: Callable[[], tuple[V, ...]], usual: tuple[V, ...]
+    ) -> tuple[V, ...]:
+        """Select lane by lane, for each pair of values, from `compute()` where the condition holds, else
+        `usual`.
+
+        The condition holds on few lanes of few inputs, and `compute` is dear: an implementation may leave it
+        out where it sees that no lane of a block needs it. To run it always is right too.
+        """
         ...
