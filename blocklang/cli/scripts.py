@@ -1,0 +1,137 @@
+"""Running a user's file as Python would: for `blocklang run`, and to find the kernels in it.
+
+What the file raises is the user's: our own errors are rendered with their caret, any other exception is
+shown as Python shows it, without the frames of this command.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import tokenize
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import click
+
+from blocklang.diagnostics import BlocklangError, CompilationError, Location, UsageError
+
+
+@dataclass(frozen=True)
+class KernelReference:
+    """What the user named: a file, and a kernel in it or None."""
+
+    path: Path
+    kernel: str | None
+
+    @classmethod
+    def parse(cls, text: str) -> KernelReference:
+        """Read FILE or FILE:KERNEL. Raises UsageError if there is no such file."""
+        file, colon, kernel = text.rpartition(":")
+        if colon and not Path(text).exists() and "/" not in kernel and "\\" not in kernel:
+            if not kernel.isidentifier():
+                raise UsageError(
+                    f"expected a kernel's name behind the colon, got {kernel!r}",
+                    help="write FILE or FILE:KERNEL",
+                )
+            return cls(existing_file(file), kernel)
+        return cls(existing_file(text), None)
+
+
+def existing_file(text: str) -> Path:
+    """The absolute path of a file that must exist."""
+    path = Path(text)
+    if path.is_dir():
+        raise UsageError(f"expected a file, got the directory {text}", help="name a file in it")
+    if not path.exists():
+        raise UsageError(f"there is no file {text}", help=_suggest_file(path))
+    return path.resolve()
+
+
+def _suggest_file(path: Path) -> str:
+    import difflib
+
+    siblings = [p.name for p in path.parent.glob("*.py")] if path.parent.is_dir() else []
+    close = difflib.get_close_matches(path.name, siblings, n=1)
+    if close:
+        return f"did you mean {path.parent / close[0]}?"
+    return f"paths count from {Path.cwd()}"
+
+
+def check_syntax(path: Path) -> None:
+    """Refuse a file that is not Python, with the caret that Python would show."""
+    try:
+        with tokenize.open(path) as file:
+            source = file.read()
+        compile(source, str(path), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        if error.lineno is None:
+            raise UsageError(f"{path.name} is not a Python file: {error.msg}") from error
+        column = max((error.offset or 1) - 1, 0)
+        location = Location(str(path), error.lineno, column)
+        raise CompilationError(f"not valid Python: {error.msg}", location=location) from error
+    except (UnicodeDecodeError, ValueError) as error:
+        raise UsageError(f"{path.name} is not a Python file: {error}") from error
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+
+
+def run_file(path: Path, arguments: Sequence[str], name: str = "__main__") -> dict[str, Any]:
+    """Execute a file under the module name `name`; its globals.
+
+    Raises:
+        BlocklangError: what the file raised, if it is ours.
+        SystemExit: what the file raised, or with status 1 after showing the traceback of any other exception.
+    """
+    check_syntax(path)
+    with _as_script(path, arguments):
+        try:
+            return runpy.run_path(str(path), run_name=name)
+        except BlocklangError as error:
+            _note_place(error, path)
+            raise
+        except Exception as error:
+            show_traceback(error, path)
+            raise SystemExit(1) from error
+
+
+@contextmanager
+def _as_script(path: Path, arguments: Sequence[str]) -> Iterator[None]:
+    """`sys.argv` and `sys.path` as they are when Python runs the file."""
+    saved = sys.argv, sys.path[:]
+    sys.argv = [str(path), *arguments]
+    sys.path.insert(0, str(path.parent))
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = saved
+
+
+def show_traceback(error: BaseException, path: Path) -> None:
+    """Print an exception of the user's file as Python does, from the file's own first frame on."""
+    trace = error.__traceback__
+    own = _frames_from(trace, path)
+    lines = traceback.format_exception(type(error), error, own or trace)
+    click.echo("".join(lines), err=True, nl=False)
+
+
+def _frames_from(trace: TracebackType | None, path: Path) -> TracebackType | None:
+    while trace is not None and trace.tb_frame.f_code.co_filename != str(path):
+        trace = trace.tb_next
+    return trace
+
+
+def _note_place(error: BlocklangError, path: Path) -> None:
+    """Say which line of the file asked for what failed, unless the error points there already."""
+    lines = [
+        line
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == str(path)
+    ]
+    if lines and (error.location is None or error.location.line != lines[-1]):
+        error.add_note(f"asked for at {path.name}:{lines[-1]}")
