@@ -1,5 +1,14 @@
-"""The runtime: arrays, launch, worker pool, kernel cache, devices, emulator, profiler.
+"""Running compiled kernels on this machine: arrays, threads, scratch memory, loading and launching.
 
-This directory is the package `blocklang.runtime`; it is never imported as plain `runtime`. It knows nothing
-of LLVM IR: generated code meets it in `blocklang.abi`, and neither imports the other.
+    arrays     what an argument is in memory: address, element type, shape, strides
+    grids      how many programs a launch runs
+    loader     object code to callable machine code, freed when it is dropped
+    arena      scratch memory of one worker
+    threads    how many threads a launch may use
+    pool       the persistent workers
+    launch     one launch of one loaded kernel
+    fastcall   the native function behind a warm `kernel[grid](...)`
+
+Not here: what a kernel is specialised on (`blocklang.jit`) and how machine code is made (`blocklang.codegen`); they
+meet this room in `blocklang.abi`. llvmlite is imported by `loader` when the first object is loaded, not before.
 """

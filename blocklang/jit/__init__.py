@@ -1,0 +1,19 @@
+"""`@jit`: a Python function that is specialised, compiled once per specialisation, and launched on a grid.
+
+    parameters       what a kernel's signature says; binding the arguments of a launch to it
+    specialisation   what code is compiled for: types and facts of the arguments, values of constants
+    aliasing         which arguments a kernel writes, and how their memory overlaps
+    function         `JITFunction`: the cache of compiled kernels and the launch
+    native           warm launches without Python: tables for the native launcher
+    recording        what was launched, for tools
+
+The language is `blocklang.language`, the compiler `blocklang.compiler`, threads and arrays are `blocklang.runtime`.
+"""
+
+from __future__ import annotations
+
+from blocklang.jit.function import JITFunction, jit
+from blocklang.jit.recording import Launch, record_launches
+from blocklang.jit.specialisation import Specialisation
+
+__all__ = ["JITFunction", "Launch", "Specialisation", "jit", "record_launches"]

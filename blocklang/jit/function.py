@@ -1,0 +1,395 @@
+"""`JITFunction`: a kernel with its compiled versions, and the way from `kernel[grid](...)` to running code.
+
+A launch binds its arguments to the parameters, describes each (`specialisation`), finds the version compiled for these
+descriptions, or compiles it, and runs it. Versions are kept per specialisation and, within one, per values of the
+globals and closure variables that the kernel read: a changed global gives a new version.
+
+Threads that launch at once compile a version once; launches of compiled versions take no lock.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, overload
+
+from blocklang.diagnostics import LaunchError, Location
+from blocklang.frontend import Argument, KernelSource, build_kernel
+from blocklang.ir import Kernel
+from blocklang.jit.aliasing import CLASSES, alias_class, written_arguments
+from blocklang.jit.options import LaunchOptions, take_options
+from blocklang.jit.parameters import NO_DEFAULT, Parameter, Signature, parse_argument_type
+from blocklang.jit.recording import Launch, is_recording, note_launch
+from blocklang.jit.specialisation import (
+    DIVISOR,
+    ConstantSpec,
+    Described,
+    Spec,
+    Specialisation,
+    TypedSpec,
+    constant_spec,
+    describe,
+    slots_of,
+    typed_spec,
+)
+from blocklang.runtime.arrays import Array
+from blocklang.runtime.grids import Grid, normalise_grid
+from blocklang.runtime.launch import LoadedKernel
+from blocklang.runtime.threads import get_num_threads
+
+if TYPE_CHECKING:
+    from blocklang.compiler import CompiledKernel
+
+_MAXIMUM_VERSIONS = 16  # per specialisation: one for each set of values of the globals
+
+
+@dataclass(frozen=True)
+class Executable:
+    """A version in memory: the compiled kernel, its loaded code, and which parameters fill its slots."""
+
+    specialisation: Specialisation
+    compiled: CompiledKernel
+    loaded: LoadedKernel
+    slot_positions: tuple[int, ...]
+
+
+@dataclass
+class Version:
+    """One specialisation under one set of values of the globals that the kernel reads.
+
+    Attributes:
+        written: the arguments that it stores to.
+        executables: by alias class.
+        kernel: its Block IR until a compilation takes it.
+    """
+
+    written: frozenset[str]
+    kernel: Kernel | None
+    executables: dict[str, Executable] = field(default_factory=dict)
+
+
+class JITFunction:
+    """A kernel: launch it as `kernel[grid](arguments...)`.
+
+    Attributes:
+        fn: the Python function.
+        signature: its parameters.
+        params: the parameters, in order.
+        arg_names: their names.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        *,
+        interpret: bool = False,
+        do_not_specialize: Sequence[str | int] = (),
+        do_not_specialize_on_alignment: Sequence[str | int] = (),
+        debug: bool = False,
+        noinline: bool = False,
+        repr: Callable[..., str] | None = None,
+        launch_metadata: Callable[..., Any] | None = None,
+        version: object = None,
+    ) -> None:
+        functools.update_wrapper(self, fn)
+        self.fn = fn
+        self.signature = Signature(fn, do_not_specialize, do_not_specialize_on_alignment)
+        self.params: tuple[Parameter, ...] = self.signature.parameters
+        self.arg_names = [p.name for p in self.params]
+        self.interpret = interpret or os.environ.get("BLOCKLANG_INTERPRET", "0") not in ("", "0")
+        self.debug = debug
+        self.noinline = noinline
+        self._repr = repr
+        self._launch_metadata = launch_metadata
+        self._version = version
+        self._lock = threading.Lock()
+        self._versions: dict[tuple[Spec | bool, ...], list[Version]] = {}
+        self._dispatch: Callable[..., Any] = self._launch
+        _functions.add(self)
+
+    # ---- what it is ----
+
+    @functools.cached_property
+    def source(self) -> KernelSource:
+        """The kernel's source, read on first use. Raises CompilationError if it cannot be found."""
+        return KernelSource.from_function(self.fn)
+
+    @property
+    def location(self) -> Location:
+        """Where the kernel is defined."""
+        return self.signature.location
+
+    def __repr__(self) -> str:
+        return f"JITFunction({self.__module__}:{self.__qualname__})"
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # by reference, as functions are pickled
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        raise self.signature.error(
+            f"{self.signature.name} is a kernel and cannot be called like a function",
+            f"launch it on a grid, `{self.signature.name}[grid](...)`, or call it from another kernel",
+        )
+
+    # ---- launching ----
+
+    def __getitem__(self, grid: object) -> Callable[..., Any]:
+        return functools.partial(self._dispatch, grid)
+
+    def run(self, *args: Any, grid: object, warmup: bool = False, **kwargs: Any) -> Any:
+        """`kernel[grid](*args, **kwargs)`; with `warmup`, compile only."""
+        return self.warmup(*args, grid=grid, **kwargs) if warmup else self._dispatch(grid, *args, **kwargs)
+
+    def warmup(self, *args: Any, grid: object = (1,), **kwargs: Any) -> CompiledKernel:
+        """Compile for these arguments without launching. A dtype stands for an aligned array of it."""
+        options = take_options(kwargs, self.signature, self.debug)
+        values = self.signature.bind(args, kwargs)
+        described = [
+            _describe_or_mock(p, v, self.signature) for p, v in zip(self.params, values, strict=True)
+        ]
+        return self._executable(described, options).compiled
+
+    def _launch(self, grid: object, /, *args: Any, **kwargs: Any) -> CompiledKernel:
+        """The launch in Python: every check, and compilation where it is needed."""
+        options = take_options(kwargs, self.signature, self.debug)
+        values = self.signature.bind(args, kwargs)
+        described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
+        extents = self._extents(grid, values, options)
+        executable = self._executable(described, options)
+        slots = slots_of([_slot(described[position][1]) for position in executable.slot_positions])
+        if is_recording():
+            note_launch(Launch(self, executable.specialisation, executable.compiled, extents))
+        threads = options.num_threads or get_num_threads()
+        executable.loaded.launch(slots, extents, threads)
+        return executable.compiled
+
+    def _extents(self, grid: object, values: Sequence[Any], options: LaunchOptions) -> Grid:
+        if callable(grid):
+            grid = grid({**dict(zip(self.arg_names, values, strict=True)), **options.values})
+        try:
+            return normalise_grid(grid)
+        except LaunchError as error:
+            raise self.signature.error(error.message, error.help) from None
+
+    # ---- compiling ----
+
+    def specialise(
+        self, signature: str | Sequence[str] = "", constants: Mapping[str, Any] | None = None
+    ) -> Specialisation:
+        """A specialisation from text, as the command line gives it.
+
+        Args:
+            signature: types of the run-time arguments in order, `"*fp32,*fp32,i32"`; `:16` after one says that its
+                value or address is divisible by 16.
+            constants: values of all other parameters by name; those with a default may be left out.
+        """
+        types = signature.split(",") if isinstance(signature, str) else list(signature)
+        texts = [text.strip() for text in types if text.strip()]
+        given = dict(constants or {})
+        unknown = [name for name in given if name not in self.signature.by_name]
+        if unknown:
+            raise self.signature.error(
+                f"{self.signature.name}() has no parameter {unknown[0]!r}", f"the kernel is {self.signature}"
+            )
+        specs: list[Spec] = []
+        for parameter in self.params:
+            if parameter.name in given:
+                specs.append(constant_spec(given[parameter.name]))
+            elif not parameter.is_constexpr and texts:
+                specs.append(self._spec_from_text(parameter, texts.pop(0)))
+            elif parameter.default is not NO_DEFAULT:
+                specs.append(describe(parameter, parameter.default, self.signature)[0])
+            else:
+                kind = "value" if parameter.is_constexpr else "type"
+                raise self.signature.error(
+                    f"no {kind} is given for parameter {parameter.name!r}", f"the kernel is {self.signature}"
+                )
+        if texts:
+            raise self.signature.error(
+                f"the signature has {len(texts)} types more than there are run-time parameters: {', '.join(texts)}",
+                f"the kernel is {self.signature}",
+            )
+        return Specialisation(tuple(self.arg_names), tuple(specs), CLASSES[0], self.debug)
+
+    def _spec_from_text(self, parameter: Parameter, text: str) -> TypedSpec:
+        name, _, divisor = text.partition(":")
+        type_ = parse_argument_type(name)
+        if type_ is None or divisor not in ("", str(DIVISOR)):
+            raise self.signature.error(
+                f"{text!r}, given for parameter {parameter.name!r}, is no type of an argument",
+                "write i1, i8 to i64, u8 to u64, fp16, bf16, fp32, fp64, `*` before one for an array of it, and `:16` "
+                "after it if its value or address is divisible by 16",
+            )
+        return typed_spec(type_, divisor != "")
+
+    def block_ir(self, specialisation: Specialisation) -> Kernel:
+        """The kernel's Block IR, built anew."""
+        kernel = build_kernel(self.source, self._arguments(specialisation.specs))
+        kernel.attributes["alias"] = specialisation.alias
+        return kernel
+
+    def compiled(
+        self, signature: str | Sequence[str] = "", constants: Mapping[str, Any] | None = None
+    ) -> CompiledKernel:
+        """Compile without launching; see `specialise` for the arguments."""
+        return self.compile(self.specialise(signature, constants))
+
+    def compile(self, specialisation: Specialisation) -> CompiledKernel:
+        """The compiled kernel of a specialisation, from memory if it was compiled before."""
+        version = self._find_version((*specialisation.specs, specialisation.debug))
+        return self._find_executable(version, specialisation).compiled
+
+    def _arguments(self, specs: Sequence[Spec]) -> list[Argument]:
+        return [_argument(p, spec) for p, spec in zip(self.params, specs, strict=True)]
+
+    def _executable(self, described: Sequence[Described], options: LaunchOptions) -> Executable:
+        specs = tuple([spec for spec, _ in described])
+        version = self._find_version((*specs, options.debug))
+        arrays: list[tuple[Array, bool]] = []
+        for parameter, (_, value) in zip(self.params, described, strict=True):
+            if isinstance(value, Array):
+                is_written = parameter.name in version.written
+                if is_written and not value.writable:
+                    raise self._read_only(parameter)
+                arrays.append((value, is_written))
+        alias = alias_class(arrays)
+        executable = version.executables.get(alias)
+        if executable is None:
+            specialisation = Specialisation(tuple(self.arg_names), specs, alias, options.debug)
+            executable = self._find_executable(version, specialisation)
+        return executable
+
+    def _read_only(self, parameter: Parameter) -> LaunchError:
+        return self.signature.error(
+            f"argument {parameter.name!r} is a read-only array, and the kernel stores to it",
+            "pass a copy, or make it writable: `x.flags.writeable = True`",
+        )
+
+    def _find_version(self, key: tuple[Spec | bool, ...]) -> Version:
+        for version in self._versions.get(key, ()):
+            return version
+        with self._lock:
+            return self._build_version(key)
+
+    def _build_version(self, key: tuple[Spec | bool, ...]) -> Version:
+        specs = [spec for spec in key if isinstance(spec, Spec)]
+        kernel = build_kernel(self.source, self._arguments(specs))
+        version = Version(written_arguments(kernel), kernel)
+        self._versions.setdefault(key, []).insert(0, version)
+        return version
+
+    def _find_executable(self, version: Version, specialisation: Specialisation) -> Executable:
+        with self._lock:
+            executable = version.executables.get(specialisation.alias)
+            if executable is None:
+                executable = self._compile(version, specialisation)
+                version.executables[specialisation.alias] = executable
+            return executable
+
+    def _compile(self, version: Version, specialisation: Specialisation) -> Executable:
+        from blocklang.compiler import CompileOptions, compile_kernel  # loads llvmlite
+
+        kernel, version.kernel = version.kernel, None  # passes change it
+        if kernel is None:
+            kernel = build_kernel(self.source, self._arguments(specialisation.specs))
+        kernel.attributes["alias"] = specialisation.alias
+        compiled = compile_kernel(kernel, options=CompileOptions())
+        positions = tuple(self.signature.by_name[name].position for name in compiled.abi.argument_names)
+        return Executable(
+            specialisation, compiled, LoadedKernel(compiled.abi, compiled.object_code), positions
+        )
+
+
+def _argument(parameter: Parameter, spec: Spec) -> Argument:
+    if isinstance(spec, ConstantSpec):
+        return Argument(parameter.name, constexpr=spec.value)
+    assert isinstance(spec, TypedSpec)
+    attributes = {"divisible": DIVISOR} if spec.divisible else {}
+    return Argument(parameter.name, type=spec.type, attributes=attributes)
+
+
+def _slot(value: Array | int | None) -> int:
+    assert value is not None, "a constant fills no slot"
+    return value if isinstance(value, int) else value.address
+
+
+def _describe_or_mock(parameter: Parameter, value: Any, signature: Signature) -> Described:
+    """As `describe`, with a dtype in the place of a run-time argument standing for an array of it."""
+    if not parameter.is_constexpr and (isinstance(value, type) or hasattr(value, "itemsize")):
+        name = getattr(value, "__name__", None) or str(value).rpartition(".")[2]
+        type_ = parse_argument_type(f"*{name}")
+        if type_ is not None:
+            return typed_spec(type_, True), None
+    return describe(parameter, value, signature)
+
+
+_functions: weakref.WeakSet[JITFunction] = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    """In a forked child: another thread of the parent may have held a lock."""
+    for function in _functions:
+        function._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
+
+
+@overload
+def jit(fn: Callable[..., Any], /) -> JITFunction: ...
+@overload
+def jit(
+    fn: None = None,
+    /,
+    *,
+    interpret: bool = False,
+    do_not_specialize: Sequence[str | int] = (),
+    do_not_specialize_on_alignment: Sequence[str | int] = (),
+    debug: bool = False,
+    noinline: bool = False,
+    repr: Callable[..., str] | None = None,
+    launch_metadata: Callable[..., Any] | None = None,
+    version: object = None,
+) -> Callable[[Callable[..., Any]], JITFunction]: ...
+def jit(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make a kernel of a Python function; used as `@jit` or `@jit(...)`.
+
+    Args:
+        interpret: run the Python lines themselves, with NumPy; also for every kernel with BLOCKLANG_INTERPRET=1.
+        do_not_specialize: parameters (names or positions) of which every value shares one version.
+        do_not_specialize_on_alignment: parameters whose divisibility by 16 is not looked at.
+        debug: compile with checks.
+        noinline, repr, launch_metadata, version: accepted as Triton does.
+
+    Example:
+        >>> import numpy as np
+        >>> import blocklang as bl
+        >>> import blocklang.language as tl
+        >>> @bl.jit
+        ... def double(x, n, BLOCK: bl.constexpr):
+        ...     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        ...     tl.store(x + offs, 2 * tl.load(x + offs, mask=offs < n), mask=offs < n)
+        >>> x = np.arange(5, dtype=np.float32)
+        >>> _ = double[(bl.cdiv(5, 4),)](x, 5, BLOCK=4)
+        >>> x
+        array([0., 2., 4., 6., 8.], dtype=float32)
+    """
+    if fn is None:
+        return lambda decorated: _make(decorated, options)
+    return _make(fn, options)
+
+
+def _make(fn: Any, options: Mapping[str, Any]) -> JITFunction:
+    if isinstance(fn, JITFunction):
+        raise LaunchError(f"{fn.__name__} is already a kernel", help="write `@jit` once")
+    if not callable(fn) or not hasattr(fn, "__code__"):
+        raise LaunchError(
+            f"@jit makes a kernel of a Python function, not of a {type(fn).__name__}",
+            help="put `@jit` directly above `def`",
+        )
+    return JITFunction(fn, **options)

@@ -1,0 +1,87 @@
+"""The keywords of a launch that are not the kernel's: how to run it, and hints that GPUs want.
+
+A kernel's own parameter of the same name comes first. Hints are checked and have no effect on a CPU's result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from blocklang.diagnostics import LaunchError, UsageError
+from blocklang.jit.parameters import Signature
+from blocklang.runtime.threads import checked_count
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """What a launch asked for besides its arguments.
+
+    Attributes:
+        debug: compile with checks.
+        num_threads: at most so many threads; None for the default.
+        values: every option as it was given, for a grid function.
+    """
+
+    debug: bool
+    num_threads: int | None
+    values: Mapping[str, Any]
+
+
+def _is_power_of_two(value: object) -> bool:
+    return isinstance(value, int) and value > 0 and value & (value - 1) == 0
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and value >= 0
+
+
+def _anything(value: object) -> bool:
+    return True
+
+
+# Hints: what a value must be.
+_HINTS: dict[str, tuple[Callable[[object], bool], str]] = {
+    "num_warps": (_is_power_of_two, "a power of two"),
+    "num_stages": (_is_count, "an integer of at least 0"),
+    "num_ctas": (_is_count, "an integer of at least 1"),
+    "maxnreg": (lambda value: value is None or _is_count(value), "None or an integer"),
+    "launch_pdl": (_anything, "a bool"),
+}
+# Options that change results or promise progress: refused by name until they mean something, unless off.
+_NOT_YET = ("enable_fp_fusion", "launch_cooperative_grid", "sanitize_overflow")
+OPTION_NAMES = frozenset({*_HINTS, *_NOT_YET, "debug", "num_threads"})
+
+
+def take_options(kwargs: dict[str, Any], signature: Signature, debug: bool) -> LaunchOptions:
+    """Take the launch options out of `kwargs`.
+
+    Raises:
+        LaunchError: an option has a value without meaning.
+    """
+    names = [name for name in kwargs if name in OPTION_NAMES and name not in signature.by_name]
+    if not names:
+        return LaunchOptions(debug, None, {})
+    values = {name: kwargs.pop(name) for name in names}
+    for name, value in values.items():
+        if name in _HINTS and not _HINTS[name][0](value):
+            raise signature.error(f"launch option {name} is {value!r}", f"it must be {_HINTS[name][1]}")
+        if name in _NOT_YET and value:
+            raise signature.error(f"launch option {name}={value!r} is not supported", f"leave out {name}")
+    return LaunchOptions(
+        bool(values.get("debug", debug)), _threads(values.get("num_threads"), signature), values
+    )
+
+
+def _threads(value: object, signature: Signature) -> int | None:
+    if value is None:
+        return None
+    try:
+        return checked_count(value)
+    except UsageError as error:
+        raise _as_launch_error(error, signature) from None
+
+
+def _as_launch_error(error: UsageError, signature: Signature) -> LaunchError:
+    return signature.error(f"launch option num_threads: {error.message}", "leave it out to use all CPUs")

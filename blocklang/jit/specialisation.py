@@ -1,0 +1,278 @@
+"""What code is compiled for: for each parameter its type and known facts, or its value.
+
+The rules, as Triton has them (LANGUAGE.md A4, B6):
+
+    array                 pointer to its element type; "divisible by 16" if its address is
+    int                   i32, i64 or u64 by value; 1 is compiled in; "divisible by 16" if it is
+    bool                  i1
+    float                 f32
+    NumPy scalar          its own dtype, no facts
+    constexpr, None, str,
+    dtype, function       the value itself
+
+An annotation such as `tl.int64` forces a type; `do_not_specialize` leaves out value 1 and divisibility.
+
+Specs are interned: equal specs are one object, so a tuple of them hashes and compares fast.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from blocklang.diagnostics import LaunchError
+from blocklang.ir.types import F16, F32, F64, I1, I32, I64, U64, PointerType, ScalarType
+from blocklang.jit.parameters import Parameter, Signature
+from blocklang.runtime.arrays import NUMPY_DTYPES, Array, describe_array, element_type_of, is_array
+
+DIVISOR = 16
+
+
+class Spec:
+    """What the code knows of one argument."""
+
+
+@dataclass(frozen=True, eq=False)
+class TypedSpec(Spec):
+    """A run-time argument of a type; `divisible`: its value or address is a multiple of DIVISOR."""
+
+    type: ScalarType | PointerType
+    divisible: bool
+
+    def __str__(self) -> str:
+        return f"{self.type}{f' divisible by {DIVISOR}' if self.divisible else ''}"
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantSpec(Spec):
+    """A value that is compiled in."""
+
+    value: Any
+
+    def __str__(self) -> str:
+        return f"= {self.value!r}"
+
+
+@functools.cache
+def typed_spec(type: ScalarType | PointerType, divisible: bool) -> TypedSpec:
+    """The one spec of a type."""
+    return TypedSpec(type, divisible)
+
+
+# 1, 1.0 and True are different constants, and so are 0.0 and -0.0. A spec lives as long as a kernel that uses it.
+_constants: weakref.WeakValueDictionary[tuple[type, object], ConstantSpec] = weakref.WeakValueDictionary()
+
+
+def _identity_of(value: Any) -> object:
+    if isinstance(value, float):
+        return struct.pack("<d", value)
+    if isinstance(value, tuple):
+        return tuple((type(item), _identity_of(item)) for item in value)
+    return value
+
+
+def constant_spec(value: Any) -> ConstantSpec:
+    """The one spec of a constant. Raises TypeError if the value cannot be hashed."""
+    key = (type(value), _identity_of(value))
+    spec = _constants.get(key)
+    return _constants.setdefault(key, ConstantSpec(value)) if spec is None else spec
+
+
+@dataclass(frozen=True)
+class Specialisation:
+    """One version of a kernel: a spec per parameter, the alias class of its arrays, and its options."""
+
+    names: tuple[str, ...]
+    specs: tuple[Spec, ...]
+    alias: str
+    debug: bool = False
+
+    def __str__(self) -> str:
+        return (
+            ", ".join(f"{n} {s}" for n, s in zip(self.names, self.specs, strict=True))
+            + f"; arrays {self.alias}"
+        )
+
+    @property
+    def signature(self) -> str:
+        """The types of the run-time arguments in Triton's notation, as `--sig` takes them."""
+        return ",".join(
+            short_name(s.type) + (f":{DIVISOR}" if s.divisible else "")
+            for s in self.specs
+            if isinstance(s, TypedSpec)
+        )
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """The values that are compiled in, by parameter."""
+        return {
+            n: s.value for n, s in zip(self.names, self.specs, strict=True) if isinstance(s, ConstantSpec)
+        }
+
+
+def short_name(type_: ScalarType | PointerType) -> str:
+    """Triton's short name of a type: `*fp32`, `i64`, `bf16`."""
+    if isinstance(type_, PointerType):
+        return f"*{short_name(type_.element)}"
+    return f"fp{type_.bits}" if type_ in (F16, F32, F64) else type_.name
+
+
+Described = tuple[Spec, "Array | int | None"]  # spec, and the array or the bits of the argument's slot
+
+
+def describe(parameter: Parameter, value: Any, signature: Signature) -> Described:
+    """The spec of an argument, and what goes into its slot.
+
+    Raises:
+        LaunchError: the argument has no meaning for this parameter.
+    """
+    if parameter.is_constexpr:
+        return _describe_constexpr(parameter, value, signature), None
+    kind = type(value)
+    if kind is int:
+        return _describe_int(parameter, value, signature)
+    if kind is float:
+        return _describe_float(parameter, value, signature)
+    if is_array(value):
+        return _describe_array(parameter, value, signature)
+    if kind is bool:
+        return _describe_bool(parameter, value)
+    if isinstance(value, np.generic):
+        return _describe_numpy_scalar(parameter, value, signature)
+    return _describe_other(parameter, value, signature)
+
+
+def _describe_array(parameter: Parameter, value: Any, signature: Signature) -> Described:
+    try:
+        array = describe_array(value)
+    except LaunchError as error:
+        raise signature.error(f"argument {parameter.name!r}: {error.message}", error.help) from error
+    pointer = PointerType(array.element, const=parameter.is_const)
+    if parameter.type is not None:
+        pointer = _annotated_pointer(parameter, parameter.type, array, signature)
+    exact = parameter.do_not_specialize or parameter.do_not_specialize_on_alignment
+    return typed_spec(pointer, not exact and array.address % DIVISOR == 0), array
+
+
+def _annotated_pointer(
+    parameter: Parameter, type_: ScalarType | PointerType, array: Array, signature: Signature
+) -> PointerType:
+    if not isinstance(type_, PointerType) or type_.element != array.element:
+        raise signature.error(
+            f"argument {parameter.name!r} is an array of {array.element}, but is annotated {parameter.type}",
+            f"pass an array of that type, or drop the annotation: the kernel is {signature}",
+        )
+    return type_
+
+
+def _describe_int(parameter: Parameter, value: int, signature: Signature) -> Described:
+    type_ = parameter.type
+    if type_ is None:
+        if value == 1 and not parameter.do_not_specialize:
+            return constant_spec(1), None
+        type_ = next((t for t in (I32, I64, U64) if t.minimum <= value <= t.maximum), None)
+        if type_ is None:
+            raise signature.error(
+                f"argument {parameter.name!r} is {value}, which no 64-bit integer holds",
+                "integers from -2^63 to 2^64 - 1 can be passed",
+            )
+    elif isinstance(type_, PointerType):
+        raise _not_an_array(parameter, "an integer", signature)
+    elif type_.is_float:
+        return typed_spec(type_, False), float_bits(type_, float(value))
+    elif not type_.minimum <= value <= type_.maximum:
+        raise signature.error(
+            f"argument {parameter.name!r} is {value}, which its annotation {type_} does not hold",
+            f"pass {type_.minimum} to {type_.maximum}, or annotate a wider type",
+        )
+    exact = parameter.do_not_specialize or parameter.do_not_specialize_on_alignment
+    divisible = type_ is not I1 and not exact and value % DIVISOR == 0
+    return typed_spec(type_, divisible), value & 0xFFFF_FFFF_FFFF_FFFF
+
+
+def _describe_float(parameter: Parameter, value: float, signature: Signature) -> Described:
+    type_ = F32 if parameter.type is None else parameter.type
+    if isinstance(type_, PointerType):
+        raise _not_an_array(parameter, "a float", signature)
+    if not type_.is_float:
+        raise signature.error(
+            f"argument {parameter.name!r} is the float {value!r}, but is annotated {type_}",
+            "pass an integer, or annotate a float type",
+        )
+    return typed_spec(type_, False), float_bits(type_, value)
+
+
+def float_bits(type_: ScalarType, value: float) -> int:
+    """The bits of a Python float rounded to a float type, to nearest even, overflow to infinity."""
+    with np.errstate(over="ignore"):
+        rounded = np.float64(value).astype(NUMPY_DTYPES[type_])
+    return int.from_bytes(rounded.tobytes(), "little")
+
+
+def _describe_bool(parameter: Parameter, value: bool) -> Described:
+    if isinstance(parameter.type, ScalarType):
+        type_ = parameter.type
+        return typed_spec(type_, False), float_bits(type_, float(value)) if type_.is_float else int(value)
+    return typed_spec(I1, False), int(value)
+
+
+def _describe_numpy_scalar(parameter: Parameter, value: Any, signature: Signature) -> Described:
+    type_ = element_type_of(value.dtype)
+    if type_ is None:
+        raise signature.error(
+            f"argument {parameter.name!r} is a scalar of {value.dtype}, which has no meaning in a kernel",
+            "pass a bool, an integer or a float",
+        )
+    if parameter.type is not None and parameter.type != type_:
+        raise signature.error(
+            f"argument {parameter.name!r} is a scalar of {type_}, but is annotated {parameter.type}",
+            f"convert it, or pass a Python number: the kernel is {signature}",
+        )
+    return typed_spec(type_, False), int.from_bytes(value.tobytes(), "little")
+
+
+def _describe_other(parameter: Parameter, value: Any, signature: Signature) -> Described:
+    if isinstance(value, (list, tuple, dict, set, complex, bytes, bytearray, memoryview)):
+        raise signature.error(
+            f"argument {parameter.name!r} is a {type(value).__name__}, which is no run-time argument",
+            "pass a NumPy array, a number, or annotate the parameter `constexpr`",
+        )
+    return _describe_constexpr(parameter, value, signature), None
+
+
+def _describe_constexpr(parameter: Parameter, value: Any, signature: Signature) -> ConstantSpec:
+    if is_array(value):
+        raise signature.error(
+            f"argument {parameter.name!r} is constexpr and got an array",
+            f"pass a number, or drop the annotation: the kernel is {signature}",
+        )
+    if isinstance(value, np.generic):
+        value = value.item()
+    elif isinstance(value, list):
+        value = tuple(value)
+    elif type(value).__name__ == "constexpr" and hasattr(value, "value"):
+        value = value.value
+    try:
+        return constant_spec(value)
+    except TypeError:
+        raise signature.error(
+            f"argument {parameter.name!r} is a {type(value).__name__}, which cannot be hashed and so cannot be constexpr",
+            "pass a number, string, tuple, dtype or function",
+        ) from None
+
+
+def _not_an_array(parameter: Parameter, what: str, signature: Signature) -> LaunchError:
+    return signature.error(
+        f"argument {parameter.name!r} is {what}, but is annotated {parameter.type}", "pass an array"
+    )
+
+
+def slots_of(values: Sequence[int]) -> bytes:
+    """The argument slots of a launch."""
+    return struct.pack(f"<{len(values)}Q", *values)

@@ -1,0 +1,205 @@
+"""Lower Block IR to abstract Tile IR: every operation on blocks becomes an iteration over lanes.
+
+    kernel @k(%p: ptr<f32>) {
+      %i = arange start=0, end=4 : block<4xi32>
+      %q = offset %p, %i : block<4xptr<f32>>
+      %v = load %q : block<4xf32>
+      store %q, %v
+      return
+    }
+
+becomes
+
+    tile @k(%p: ptr<f32>) {
+      %i = iterate space=[4] : block<4xi32> {
+        (%d0: i64):
+        %v0 = cast %d0 : i32
+        yield %v0
+      }
+      %q = iterate %i, space=[4], maps=[map<1: d0>] : block<4xptr<f32>> {
+        (%d0_0: i64, %i_0: i32):
+        %v1 = offset %p, %i_0 : ptr<f32>
+        yield %v1
+      }
+      ...
+
+Shape operations disappear: they become the index map under which a later iteration reads. Scalars, control flow and the grid
+are as before.
+
+Requires: level block. Keeps: every value and name; nothing is fused, ordered or placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from blocklang.ir.builder import Builder
+from blocklang.ir.core import Kernel, Operation, Region, Value
+from blocklang.ir.index_map import IndexMap, compose, identity_map
+from blocklang.ir.rewriting import clone_operation
+from blocklang.ir.types import I32, I64, BlockType, Type, element_type, shape_of
+from blocklang.ops.control import Yield
+from blocklang.ops.creation import Arange, Constant, Splat
+from blocklang.ops.elementwise import Add, Cast, Elementwise
+from blocklang.ops.memory import Store
+from blocklang.ops.reduction import ArgReduce, Dot, Reduce, ReduceWith
+from blocklang.ops.shape import ShapeOperation
+from blocklang.ops.tile import Contract, Iterate
+
+LaneBody = Callable[[Builder, list[Value], list[Value]], list[Value]]
+
+
+class _Lowering:
+    """Rewrites one kernel in place, region by region.
+
+    `views` maps the result of a shape operation to the value it renames and the index map into it.
+    """
+
+    def __init__(self) -> None:
+        self.views: dict[Value, tuple[Value, IndexMap]] = {}
+
+    def source(self, value: Value) -> tuple[Value, IndexMap]:
+        """The value whose lanes `value` shows, and where each lane stands in it."""
+        if value in self.views:
+            return self.views[value]
+        return value, identity_map(len(shape_of(value.type)))
+
+    def region(self, region: Region) -> None:
+        for op in list(region.ops):
+            for inner in op.regions:
+                if not isinstance(op, ReduceWith):
+                    self.region(inner)
+            self.materialise_views(op)
+            self.operation(op)
+
+    def materialise_views(self, op: Operation) -> None:
+        """Control flow carries whole values: a view that it is given becomes a value first."""
+        if isinstance(op, (ShapeOperation, Elementwise, Store, Reduce, ArgReduce, ReduceWith, Dot, Splat)):
+            return
+        for index, operand in enumerate(op.operands):
+            if operand in self.views:
+                op.set_operand(index, self.copy(Builder.before_op(op), operand))
+
+    def copy(self, builder: Builder, value: Value) -> Value:
+        return self.iterate(builder, [value], shape_of(value.type), [value.type], lambda b, i, lanes: lanes)[0]
+
+    def operation(self, op: Operation) -> None:
+        builder = Builder.before_op(op)
+        match op:
+            case ShapeOperation():
+                value, inner = self.source(op.source)
+                shape = shape_of(op.result.type)
+                self.views[op.result] = (value, compose(inner, op.index_map(), shape))
+            case Reduce() | ArgReduce() | ReduceWith():
+                self.replace(op, self.reduction(builder, op))
+            case Dot():
+                operands = [self.copy(builder, v) if v in self.views else v for v in op.operands]
+                self.replace(op, builder.create(Contract, *operands, **op.attributes).results)
+            case Store() if shape_of(op.pointer.type):
+                self.lanewise(builder, op, shape_of(op.pointer.type))
+                op.erase()
+            case Arange():
+                self.replace(op, self.iterate(builder, [], shape_of(op.result.type), [op.result.type], _arange(op.start)))
+            case Splat():
+                scalar = op.source
+                body: LaneBody = lambda b, i, lanes: [scalar]  # noqa: E731
+                self.replace(op, self.iterate(builder, [], shape_of(op.result.type), [op.result.type], body))
+            case Constant() | Elementwise() if shape_of(op.result.type):
+                self.replace(op, self.lanewise(builder, op, shape_of(op.result.type)))
+
+    def replace(self, op: Operation, values: Sequence[Value]) -> None:
+        for old, new in zip(op.results, values, strict=True):
+            new.name = old.name
+        op.replace_with(*values)
+
+    def lanewise(self, builder: Builder, op: Operation, shape: tuple[int, ...]) -> list[Value]:
+        """The iteration whose body is `op` on one lane."""
+        blocks = list(dict.fromkeys(v for v in op.operands if isinstance(v.type, BlockType)))
+
+        def body(b: Builder, indices: list[Value], lanes: list[Value]) -> list[Value]:
+            lane = clone_operation(op, dict(zip(blocks, lanes, strict=True)))
+            for result in lane.results:
+                result.type = element_type(result.type)
+                result.name = ""
+            b.insert(lane)
+            return lane.results
+
+        return self.iterate(builder, blocks, shape, [r.type for r in op.results], body)
+
+    def iterate(
+        self,
+        builder: Builder,
+        inputs: Sequence[Value],
+        space: tuple[int, ...],
+        result_types: Sequence[Type],
+        body: LaneBody,
+        *,
+        reshape: Sequence[IndexMap] | None = None,
+        combine: str = "",
+        reduced: int = -1,
+        regions: Sequence[Region] = (),
+    ) -> list[Value]:
+        sources, maps = zip(*map(self.source, inputs), strict=True) if inputs else ((), ())
+        region = Region([I64] * len(space) + [element_type(v.type) for v in inputs])
+        for position in range(len(space)):
+            region.args[position].name = f"d{position}"
+        for arg, value in zip(region.args[len(space) :], inputs, strict=True):
+            arg.name = value.name
+        with builder.at(region):
+            yielded = body(builder, region.args[: len(space)], region.args[len(space) :])
+            builder.create(Yield, *yielded)
+        op = builder.create(
+            Iterate,
+            *sources,
+            space=space,
+            maps=tuple(maps),
+            combine=combine,
+            reduced=reduced,
+            result_types=result_types,
+            regions=[region, *regions],
+        )
+        return op.results
+
+    def reduction(self, builder: Builder, op: Operation) -> list[Value]:
+        axis = op.attributes["axis"]
+        space = shape_of(op.operands[0].type)
+        combine, regions = op.attributes.get("combine", "custom"), [op.regions[0]] if op.regions else []
+        if isinstance(op, ArgReduce):
+            combine = f"arg{op.combine}"
+        for region in regions:
+            region.parent = None
+        op.regions = []
+
+        def body(b: Builder, indices: list[Value], lanes: list[Value]) -> list[Value]:
+            if isinstance(op, ArgReduce):
+                return [*lanes, b.value(Cast, indices[axis], result_types=[I32])]
+            return lanes
+
+        types = [r.type for r in op.results]
+        return self.iterate(
+            builder, list(op.operands), space, types, body, combine=combine, reduced=axis, regions=regions
+        )
+
+
+def _arange(start: int) -> LaneBody:
+    def body(builder: Builder, indices: list[Value], lanes: list[Value]) -> list[Value]:
+        index = builder.value(Cast, indices[0], result_types=[I32])
+        if start == 0:
+            return [index]
+        return [builder.value(Add, index, builder.value(Constant, value=start, result_types=[I32]))]
+
+    return body
+
+
+def _erase_shape_operations(kernel: Kernel) -> None:
+    for op in reversed(list(kernel.walk())):
+        if isinstance(op, ShapeOperation):
+            op.erase()
+
+
+def lower_to_tile(kernel: Kernel) -> None:
+    """Turn a kernel of level block into one of level tile, in place."""
+    assert kernel.level == "block"
+    _Lowering().region(kernel.body)
+    _erase_shape_operations(kernel)
+    kernel.level = "tile"

@@ -1,0 +1,85 @@
+"""What code is generated for: a CPU's feature level, as frozen data.
+
+Features are detected, or named with a level (`x86-64-v2`, `x86-64-v3`, `x86-64-v4`, or a CPU that LLVM knows); nothing is
+assumed. The numbers here steer schedules: they change time, never a result.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import dataclass
+
+from blocklang.diagnostics import UsageError
+
+LEVELS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A CPU as the schedule and the code generator see it.
+
+    Attributes:
+        name: 'host'.
+        triple: LLVM's target triple.
+        cpu: LLVM's CPU or level name.
+        features: LLVM's feature string, "" for what the CPU name implies.
+        vector_bytes: width of a vector register.
+        vector_registers: how many there are.
+        has_fma: fused multiply-add in hardware; without it `fma` is an exact sequence of other operations.
+        has_f16c: conversion between f16 and f32 in hardware.
+        cache_bytes: first-level data cache, then the second.
+    """
+
+    name: str
+    triple: str
+    cpu: str
+    features: str
+    vector_bytes: int
+    vector_registers: int
+    has_fma: bool
+    has_f16c: bool
+    cache_bytes: tuple[int, int]
+
+
+def _from_features(triple: str, cpu: str, flags: dict[str, bool], features: str) -> Target:
+    if triple.startswith(("aarch64", "arm64")):
+        width, registers, fma, f16 = 16, 32, True, True
+    elif flags.get("avx512f") and flags.get("avx512vl") and flags.get("avx512dq") and flags.get("avx512bw"):
+        width, registers, fma, f16 = 64, 32, True, True
+    elif flags.get("avx2"):
+        width, registers, fma, f16 = 32, 16, bool(flags.get("fma")), bool(flags.get("f16c"))
+    else:
+        width, registers, fma, f16 = 16, 16, bool(flags.get("fma")), bool(flags.get("f16c"))
+    return Target("host", triple, cpu, features, width, registers, fma, f16, (32 << 10, 512 << 10))
+
+
+_LEVEL_FLAGS: dict[str, dict[str, bool]] = {
+    "x86-64": {},
+    "x86-64-v2": {},
+    "x86-64-v3": dict.fromkeys(("avx2", "fma", "f16c"), True),
+    "x86-64-v4": dict.fromkeys(("avx2", "fma", "f16c", "avx512f", "avx512vl", "avx512dq", "avx512bw"), True),
+}
+
+
+@functools.cache
+def target_for(cpu: str) -> Target:
+    """The target for a CPU level, or for this machine if `cpu` is "host".
+
+    Raises:
+        UsageError: the level is unknown.
+    """
+    import llvmlite.binding as llvm
+
+    triple = llvm.get_default_triple()
+    if cpu == "host":
+        found = llvm.get_host_cpu_features()
+        return _from_features(triple, llvm.get_host_cpu_name(), dict(found), found.flatten())
+    if cpu not in LEVELS:
+        raise UsageError(f"unknown CPU level {cpu!r}", help=f"choose host or one of {', '.join(LEVELS)}")
+    return _from_features("x86_64-unknown-linux-gnu" if "x86_64" not in triple else triple, cpu, _LEVEL_FLAGS[cpu], "")
+
+
+def current_target() -> Target:
+    """The target of new compilations: the host, or the level that BLOCKLANG_CPU names."""
+    return target_for(os.environ.get("BLOCKLANG_CPU") or "host")

@@ -1,0 +1,176 @@
+"""What an array argument is in memory: address of element [0, ...], element type, shape, strides.
+
+Accepted without a copy: NumPy arrays, PyTorch CPU tensors, objects with the array interface or DLPack on the CPU. What
+has no meaning here (complex numbers, objects, records, the other byte order, memory of a GPU) is refused by name.
+
+Every object is asked once per launch; nothing is remembered, so a resized array is seen as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from blocklang.diagnostics import LaunchError
+from blocklang.ir.types import BF16, F16, F32, F64, I1, I8, I16, I32, I64, U8, U16, U32, U64, ScalarType
+
+_TYPES: dict[str, ScalarType] = {
+    "bool": I1,
+    "int8": I8,
+    "int16": I16,
+    "int32": I32,
+    "int64": I64,
+    "uint8": U8,
+    "uint16": U16,
+    "uint32": U32,
+    "uint64": U64,
+    "float16": F16,
+    "bfloat16": BF16,
+    "float32": F32,
+    "float64": F64,
+}
+NUMPY_DTYPES: dict[ScalarType, np.dtype[Any]] = {
+    type_: np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name) for name, type_ in _TYPES.items()
+}
+_BY_DTYPE: dict[np.dtype[Any], ScalarType] = {dtype: type_ for type_, dtype in NUMPY_DTYPES.items()}
+# C names that are a type of their own in NumPy and equal one of the above (`long long` beside `long`).
+_BY_DTYPE |= {
+    np.dtype(code): _TYPES[np.dtype(code).name]
+    for code in "bhilqBHILQ"  # signed and unsigned char, short, int, long, long long
+}
+
+
+@dataclass(slots=True)
+class Array:
+    """An array argument. Strides are in bytes; `owner` keeps the memory alive."""
+
+    address: int
+    element: ScalarType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    writable: bool
+    owner: object
+
+    def byte_range(self) -> tuple[int, int]:
+        """The addresses [low, high) that hold elements; empty if there are none."""
+        low = high = self.address
+        for extent, stride in zip(self.shape, self.strides, strict=True):
+            if extent == 0:
+                return (self.address, self.address)
+            if stride < 0:
+                low += (extent - 1) * stride
+            else:
+                high += (extent - 1) * stride
+        return (low, high + self.element.bytes)
+
+
+def element_type_of(dtype: np.dtype[Any]) -> ScalarType | None:
+    """The element type of a NumPy dtype; None if it has no meaning in a kernel."""
+    return _BY_DTYPE.get(dtype)
+
+
+def is_array(value: object) -> bool:
+    """True if `value` claims to be an array of some kind."""
+    if isinstance(value, np.ndarray):
+        return True
+    if isinstance(value, (np.generic, type)):
+        return False
+    kinds = ("data_ptr", "__array_interface__", "__dlpack__", "__cuda_array_interface__")
+    return any(hasattr(value, name) for name in kinds)
+
+
+def describe_array(value: Any) -> Array:
+    """The memory of an array argument.
+
+    Raises:
+        LaunchError: its elements have no meaning in a kernel, or are not in this machine's memory.
+    """
+    if isinstance(value, np.ndarray):
+        return _describe_numpy(value)
+    if hasattr(value, "data_ptr"):
+        return _describe_tensor(value)
+    if hasattr(value, "__cuda_array_interface__"):
+        raise _elsewhere(value, "a GPU")
+    if hasattr(value, "__array_interface__"):
+        return _describe_numpy(np.asarray(value))
+    return _describe_dlpack(value)
+
+
+def _describe_numpy(array: NDArray[Any]) -> Array:
+    element = _BY_DTYPE.get(array.dtype)
+    if element is None:
+        raise _refused_dtype(array.dtype)
+    if isinstance(array, np.ma.MaskedArray):
+        raise LaunchError(
+            "a masked array is not an argument: a kernel sees no mask",
+            help="pass `x.data` and `x.mask`, or `x.filled(0)`",
+        )
+    return Array(
+        array.__array_interface__["data"][0],
+        element,
+        array.shape,
+        array.strides,
+        array.flags.writeable,
+        array,
+    )
+
+
+def _describe_tensor(tensor: Any) -> Array:
+    """A PyTorch tensor, or what has its `data_ptr()`, `dtype`, `shape` and `stride()`."""
+    device = str(getattr(tensor, "device", "cpu"))
+    if device.split(":")[0] != "cpu":
+        raise _elsewhere(tensor, device)
+    element = _TYPES.get(str(tensor.dtype).split(".")[-1])
+    if element is None:
+        raise LaunchError(f"arrays of {tensor.dtype} have no meaning in a kernel", help=_KNOWN)
+    strides = tuple(int(s) * element.bytes for s in tensor.stride())
+    shape = tuple(int(n) for n in tensor.shape)
+    return Array(int(tensor.data_ptr()), element, shape, strides, True, tensor)
+
+
+def _describe_dlpack(value: Any) -> Array:
+    try:
+        return _describe_numpy(np.from_dlpack(value))
+    except (BufferError, RuntimeError, TypeError, ValueError) as reason:
+        raise LaunchError(
+            f"the memory of this {type(value).__name__} cannot be used in place: {reason}",
+            help="pass a NumPy array, for instance `numpy.asarray(x)`",
+        ) from reason
+
+
+_KNOWN = "arrays may hold bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32 or float64"
+
+
+def _elsewhere(value: object, where: str) -> LaunchError:
+    return LaunchError(
+        f"this {type(value).__name__} lies in the memory of {where}; kernels run on the CPU",
+        help="copy it first, for instance with `.cpu()`",
+    )
+
+
+def _refused_dtype(dtype: np.dtype[Any]) -> LaunchError:
+    if dtype.newbyteorder("=") in _BY_DTYPE:
+        return LaunchError(
+            f"the array's byte order is not this machine's (dtype {dtype.str!r})",
+            help="convert it: `x.astype(x.dtype.newbyteorder('='))`",
+        )
+    if dtype.fields is not None:
+        named = ", ".join(dtype.fields)
+        return LaunchError(
+            f"arrays of records (dtype {dtype}) have no meaning in a kernel",
+            help=f"pass the fields as arguments of their own, for instance `x[{next(iter(dtype.fields))!r}]`"
+            if named
+            else None,
+        )
+    if dtype.kind == "c":
+        return LaunchError(
+            f"arrays of complex numbers (dtype {dtype}) have no meaning in a kernel",
+            help="pass `x.real` and `x.imag` with their strides",
+        )
+    kinds = {"O": "Python objects", "U": "strings", "S": "bytes", "M": "dates", "m": "time differences"}
+    what = f"{kinds[dtype.kind]} (dtype {dtype})" if dtype.kind in kinds else str(dtype)
+    return LaunchError(f"arrays of {what} have no meaning in a kernel", help=_KNOWN)
