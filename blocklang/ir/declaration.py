@@ -213,6 +213,10 @@ def infer_result_types(op: Operation, given: Iterable[Type] = ()) -> list[Type]:
     return types
 
 
+def _flatten(values: Iterable[Value | Iterable[Value]]) -> list[Value]:
+    return [v for item in values for v in ([item] if isinstance(item, Value) else item)]
+
+
 def make_operation(
     cls: type[Operation],
     *positional: Value | Iterable[Value],
@@ -223,7 +227,7 @@ def make_operation(
 ) -> Operation:
     """Create a detached operation from positional operands, and named operands and attributes.
 
-    Positional values fill the declared operands in order; a variadic operand takes the remaining ones.
+    Positional values fill the declared operands in order; a variadic operand takes the remaining ones (lists are flattened).
     A named attribute equal to its default is not stored.
     """
     operands: dict[str, Any] = {}
@@ -232,14 +236,18 @@ def make_operation(
         if field.name in named:
             operands[field.name] = named.pop(field.name)
         elif field.variadic:
-            operands[field.name], rest = rest, []
+            operands[field.name], rest = _flatten(rest), []
         elif rest:
             operands[field.name] = rest.pop(0)
     assert not rest, f"too many operands for {cls.name}"
     defaults = {f.name: f.default for f in cls.attribute_fields}
     unknown = named.keys() - defaults.keys()
     assert not unknown, f"{cls.name} has no attribute {sorted(unknown)}"
-    attributes = {k: v for k, v in named.items() if defaults[k] is ... or v != defaults[k] or type(v) is not type(defaults[k])}
+    attributes = {
+        k: v
+        for k, v in named.items()
+        if defaults[k] is ... or v != defaults[k] or type(v) is not type(defaults[k])
+    }
     op = cls(operands, attributes, (), regions, location)
     op.results = [Value(t, op) for t in infer_result_types(op, result_types)]
     return op

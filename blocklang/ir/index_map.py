@@ -40,7 +40,11 @@ class Binary:
     rhs: IndexExpr
 
     def __str__(self) -> str:
-        left = f"({self.lhs})" if isinstance(self.lhs, Binary) and self.lhs.op == "+" != self.op else str(self.lhs)
+        left = (
+            f"({self.lhs})"
+            if isinstance(self.lhs, Binary) and self.lhs.op == "+" != self.op
+            else str(self.lhs)
+        )
         if isinstance(self.lhs, Binary) and self.op != "+" and self.lhs.op != "+":
             left = f"({self.lhs})"
         return f"{left} {self.op} {self.rhs}"
@@ -191,6 +195,63 @@ def reshape_map(source: Sequence[int], target: Sequence[int]) -> IndexMap:
         exprs.append(modulo(floor_divide(linear, step, target), extent, target))
         step *= extent
     return IndexMap(len(target), tuple(reversed(exprs)))
+
+
+def is_affine(expr: IndexExpr) -> bool:
+    """True if `expr` has no division and no remainder."""
+    match expr:
+        case Binary(op, lhs, rhs):
+            return op in "+*" and is_affine(lhs) and is_affine(rhs)
+    return True
+
+
+def coefficient(expr: IndexExpr, position: int) -> int | None:
+    """How much `expr` grows when dimension `position` grows by one; None if that is not a constant."""
+    match expr:
+        case Dim(own):
+            return int(own == position)
+        case Const():
+            return 0
+        case Binary("+", lhs, rhs):
+            left, right = coefficient(lhs, position), coefficient(rhs, position)
+            return None if left is None or right is None else left + right
+        case Binary("*", lhs, Const(factor)):
+            inner = coefficient(lhs, position)
+            return None if inner is None else inner * factor
+        case Binary(_, lhs, _):
+            return 0 if coefficient(lhs, position) == 0 else None
+    raise AssertionError(expr)
+
+
+def linearise(exprs: Sequence[IndexExpr], shape: Sequence[int]) -> IndexExpr:
+    """The row-major position of an index, with `(x // c) * c + x % c` joined again to `x`."""
+    linear: IndexExpr = Const(0)
+    step = 1
+    for expr, extent in zip(reversed(exprs), reversed(shape), strict=True):
+        linear = add(scale(expr, step), linear)
+        step *= extent
+    return _join_quotients(linear)
+
+
+def _unscale(term: IndexExpr) -> tuple[IndexExpr, int]:
+    if isinstance(term, Binary) and term.op == "*" and isinstance(term.rhs, Const):
+        return term.lhs, term.rhs.value
+    return term, 1
+
+
+def _join_quotients(expr: IndexExpr) -> IndexExpr:
+    """Replace `s * (x % c) + s * c * (x // c)` by `s * x` wherever both terms occur."""
+    terms = [_unscale(t) for t in _terms(expr)]
+    for i, (rest, step) in enumerate(terms):
+        if not (isinstance(rest, Binary) and rest.op == "%" and isinstance(rest.rhs, Const)):
+            continue
+        quotient = (Binary("//", rest.lhs, rest.rhs), step * rest.rhs.value)
+        if quotient in terms:
+            joined = [t for k, t in enumerate(terms) if k != i and t != quotient] + [
+                _unscale(scale(rest.lhs, step))
+            ]
+            return _join_quotients(_sum([scale(e, s) for e, s in joined]))
+    return _sum([scale(e, s) for e, s in terms])
 
 
 def parse_index_map(text: str) -> IndexMap:

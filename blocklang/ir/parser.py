@@ -136,7 +136,10 @@ class _Parser:
         if self.token.kind != "value":
             self.fail_here(f"expected a value, got {name!r}")
         if name not in self.values:
-            self.fail_here(f"{name} is not defined here", "a value must be defined above its use, in this region or one around it")
+            self.fail_here(
+                f"{name} is not defined here",
+                "a value must be defined above its use, in this region or one around it",
+            )
         self.position += 1
         return self.values[name]
 

@@ -56,7 +56,9 @@ class Printer:
         annotate: text appended to an operation's line as a comment, or ''.
     """
 
-    def __init__(self, *, locations: bool = False, annotate: Callable[[Operation], str] | None = None) -> None:
+    def __init__(
+        self, *, locations: bool = False, annotate: Callable[[Operation], str] | None = None
+    ) -> None:
         self.locations = locations
         self.annotate = annotate
         self.lines: list[str] = []

@@ -55,5 +55,3 @@ def inline_region(builder: Builder, region: Region, arguments: Mapping[Value, Va
             return [mapping.get(v, v) for v in op.operands]
         builder.insert(clone_operation(op, mapping))
     return []
-
-

@@ -76,7 +76,9 @@ class _Verifier:
                 self.fail(op, f"operand {field.name!r} is missing")
             for value in values:
                 if not field.constraint.accepts(value.type):
-                    self.fail(op, f"operand {field.name!r} must be {field.constraint.description}, got {value.type}")
+                    self.fail(
+                        op, f"operand {field.name!r} must be {field.constraint.description}, got {value.type}"
+                    )
 
     def _attributes(self, op: Operation) -> None:
         fields = {f.name: f for f in op.attribute_fields}
@@ -99,9 +101,9 @@ def _given_types(op: Operation) -> list[Type]:
     fields = list(op.result_fields)
     if any(f.variadic for f in fields):
         leading = sum(not f.variadic for f in fields)
-        return [r.type for r, f in zip(op.results, fields, strict=False) if f.rule is None and not f.variadic] + [
-            r.type for r in op.results[leading:]
-        ]
+        return [
+            r.type for r, f in zip(op.results, fields, strict=False) if f.rule is None and not f.variadic
+        ] + [r.type for r in op.results[leading:]]
     return [r.type for r, f in zip(op.results, fields, strict=False) if f.rule is None]
 
 

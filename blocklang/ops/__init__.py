@@ -1,12 +1,12 @@
 """Every operation's one declaration, by family. Importing this package registers all of them.
 
-    elementwise   arithmetic, comparison, bits, selection, casts, mathematical functions
-    creation      constants, arange, splat, program_id
-    shape         expand_dims, broadcast, reshape, trans
-    memory        offset, load, store
-    reduction     reduce, arg_reduce, reduce_with, dot
-    control       if, for, while and their terminators
-    tile          Tile IR: iterate, contract; buffer, lanes, group, ...
+elementwise   arithmetic, comparison, bits, selection, casts, mathematical functions
+creation      constants, arange, splat, program_id
+shape         expand_dims, broadcast, reshape, trans
+memory        offset, load, store
+reduction     reduce, arg_reduce, reduce_with, dot
+control       if, for, while and their terminators
+tile          Tile IR: iterate, contract; buffer, lanes, group, ...
 """
 
 from blocklang.ops import control, creation, elementwise, memory, reduction, shape, tile

@@ -23,7 +23,9 @@ class Constant(Operation):
         if isinstance(element, PointerType):
             if self.value != 0:
                 raise ValueError("the only constant pointer is 0")
-        elif element.is_float != isinstance(self.value, float) or (element.bits == 1) != isinstance(self.value, bool):
+        elif element.is_float != isinstance(self.value, float) or (element.bits == 1) != isinstance(
+            self.value, bool
+        ):
             raise ValueError(f"{self.value!r} is not a constant of type {element}")
         elif element.is_integer and not element.minimum <= self.value <= element.maximum:
             raise ValueError(f"{self.value} is out of the range of {element}")
@@ -80,4 +82,3 @@ class Splat(Operation):
     def verify_op(self) -> None:
         if not shape_of(self.result.type) or element_type(self.result.type) != self.source.type:
             raise ValueError("splat makes a block of its operand's type")
-

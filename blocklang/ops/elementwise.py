@@ -234,7 +234,11 @@ class Cast(Elementwise):
             raise ValueError("a cast keeps the shape")
         source, target = element_type(self.source.type), element_type(self.result.type)
         for one, other in ((source, target), (target, source)):
-            if isinstance(one, PointerType) and isinstance(other, ScalarType) and (other.bits != 64 or other.is_float):
+            if (
+                isinstance(one, PointerType)
+                and isinstance(other, ScalarType)
+                and (other.bits != 64 or other.is_float)
+            ):
                 raise ValueError("a pointer converts to 64-bit integers only")
 
 
@@ -306,5 +310,6 @@ def _declare_function(name: str, text: str) -> type[FloatUnary]:
     return operation(name)(cls)
 
 
-FUNCTIONS: dict[str, type[FloatUnary]] = {name: _declare_function(name, text) for name, text in _FUNCTIONS.items()}
-
+FUNCTIONS: dict[str, type[FloatUnary]] = {
+    name: _declare_function(name, text) for name, text in _FUNCTIONS.items()
+}

@@ -98,7 +98,8 @@ def accumulator_element(op: Any) -> Type:
 @operation("dot")
 class Dot(Operation):
     """Matrix product plus accumulator. Computed in f32 (f64 for f64, i32 for i8); an f16 accumulator is widened first and the
-    result rounded once. input_precision="tf32" rounds f32 operands to tf32 first.
+    result rounded once. input_precision="tf32" rounds f32 operands to tf32 first. The chain of fused multiply-adds starts from the
+    accumulator, or, with start="add", from 0 and the accumulator is added at its end (what `acc += dot(a, b)` means).
 
     %c = dot %a, %b, %acc : block<64x32xf32>
     """
@@ -107,6 +108,7 @@ class Dot(Operation):
     b = operand(Block)
     acc = operand(Block)
     input_precision = attribute(str, default="ieee", choices=("ieee", "tf32"))
+    start = attribute(str, default="acc", choices=("acc", "add"))
     output = result(lambda op: op.acc.type)
 
     def verify_op(self) -> None:

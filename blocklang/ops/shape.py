@@ -46,7 +46,9 @@ class ExpandDims(ShapeOperation):
 
 def _broadcast(op: Any) -> Type:
     source = op.source.type
-    if len(op.shape) != source.rank or any(s not in (1, t) for s, t in zip(source.shape, op.shape, strict=True)):
+    if len(op.shape) != source.rank or any(
+        s not in (1, t) for s, t in zip(source.shape, op.shape, strict=True)
+    ):
         raise ValueError(f"cannot broadcast {source.shape} to {op.shape}")
     return BlockType(source.element, op.shape)
 

@@ -70,7 +70,7 @@ class Iterate(TileOperation):
 
 @operation("contract")
 class Contract(TileOperation):
-    """Matrix product plus accumulator: for each element a chain of fused multiply-adds, k ascending, from the accumulator.
+    """Matrix product plus accumulator, as `dot`: per element a chain of fused multiply-adds, k ascending.
 
     %c = contract %a, %b, %acc : block<64x32xf32>
     """
@@ -79,6 +79,7 @@ class Contract(TileOperation):
     b = operand(Block)
     acc = operand(Block)
     input_precision = attribute(str, default="ieee", choices=("ieee", "tf32"))
+    start = attribute(str, default="acc", choices=("acc", "add"))
     output = result(lambda op: op.acc.type)
     levels = TILE
 
@@ -150,6 +151,27 @@ class Write(TileOperation):
             raise ValueError("a write needs one index per axis and a value of the element type")
 
 
+@operation("view")
+class View(TileOperation):
+    """The same bytes of a row-major buffer under another shape.
+
+    %w = view %b : buffer<2048xf32>
+    """
+
+    buffer = operand(Buffer)
+    output = result()
+    levels = PLACED
+
+    def verify_op(self) -> None:
+        source, target = self.buffer.type, self.output.type
+        if (
+            not isinstance(target, BufferType)
+            or source.numel != target.numel
+            or source.element != target.element
+        ):
+            raise ValueError("a view keeps the number and type of elements")
+
+
 @operation("in_bounds")
 class InBounds(TileOperation):
     """`low <= index < high`: a mask whose true lanes are a range, so that a loop can be split instead of masked.
@@ -216,7 +238,9 @@ class Lanes(TileOperation):
         if not isinstance(self.body.terminator, Yield):
             raise ValueError("the body must end in a yield")
         yielded = [v.type for v in self.body.terminator.operands]
-        if [r.type for r in self.results] != yielded or (self.pads and [p.type for p in self.pads] != yielded):
+        if [r.type for r in self.results] != yielded or (
+            self.pads and [p.type for p in self.pads] != yielded
+        ):
             raise ValueError("results, pads and yielded values must have the same types")
         if sum(2 if c in ARG_COMBINES else 1 for c in self.combines) != len(yielded):
             raise ValueError("every result needs a combine")
@@ -249,8 +273,7 @@ class ContractBuffers(TileOperation):
     """`acc += a @ b` on buffers, in register tiles of `rows` by `columns`; per element a chain of fused multiply-adds, k
     ascending.
 
-    The chain starts from the accumulator (start="acc"), from 0 (start="zero"), or from 0 with the accumulator added at its
-    end (start="add").
+    The chain starts from the accumulator (start="acc"), or from 0 with the accumulator added at its end (start="add").
 
     contract_buffers %a, %b, %acc, rows=6, columns=16
     """
@@ -260,7 +283,7 @@ class ContractBuffers(TileOperation):
     acc = operand(Buffer)
     rows = attribute(int)
     columns = attribute(int)
-    start = attribute(str, default="acc", choices=("acc", "zero", "add"))
+    start = attribute(str, default="acc", choices=("acc", "add"))
     effects = frozenset({Effect.READ_BUFFER, Effect.WRITE_BUFFER})
     levels = PLACED
 

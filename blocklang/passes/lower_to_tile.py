@@ -81,7 +81,9 @@ class _Lowering:
                 op.set_operand(index, self.copy(Builder.before_op(op), operand))
 
     def copy(self, builder: Builder, value: Value) -> Value:
-        return self.iterate(builder, [value], shape_of(value.type), [value.type], lambda b, i, lanes: lanes)[0]
+        return self.iterate(builder, [value], shape_of(value.type), [value.type], lambda b, i, lanes: lanes)[
+            0
+        ]
 
     def operation(self, op: Operation) -> None:
         builder = Builder.before_op(op)
@@ -99,7 +101,10 @@ class _Lowering:
                 self.lanewise(builder, op, shape_of(op.pointer.type))
                 op.erase()
             case Arange():
-                self.replace(op, self.iterate(builder, [], shape_of(op.result.type), [op.result.type], _arange(op.start)))
+                self.replace(
+                    op,
+                    self.iterate(builder, [], shape_of(op.result.type), [op.result.type], _arange(op.start)),
+                )
             case Splat():
                 scalar = op.source
                 body: LaneBody = lambda b, i, lanes: [scalar]  # noqa: E731

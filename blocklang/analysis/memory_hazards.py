@@ -1,0 +1,145 @@
+"""When a load may be moved to where its value is read, and when it must happen where it stands (abstract Tile IR).
+
+Rules (DESIGN.md section 3, 'Order and effects'): an array that the launch may write is loaded once per lane, and no load moves past
+an operation that may write its memory; loads of other arrays may be moved and repeated. Which arguments may share memory is
+the kernel attribute `alias`: "disjoint" (no two arguments with a writer among them overlap), "same" (those that do are the same
+array), "unknown".
+"""
+
+from __future__ import annotations
+
+from blocklang.analysis.lane_strides import LaneStrides
+from blocklang.ir.core import Kernel, Operation, Region, Value
+from blocklang.ir.types import PointerType
+from blocklang.ops.control import ControlFlow
+from blocklang.ops.memory import Load, Offset, Store
+from blocklang.ops.tile import Iterate
+
+
+def base_pointer(value: Value) -> Value | None:
+    """The scalar pointer that a pointer value is an offset of; None if it is not known to be one."""
+    seen: set[Value] = set()
+    while value not in seen:
+        seen.add(value)
+        op = value.defining_op
+        if isinstance(op, Offset):
+            value = op.pointer
+        elif isinstance(op, Iterate):
+            value = op.body.terminator.operands[op.results.index(value)]
+        elif op is None and isinstance(value.owner, Region) and isinstance(value.owner.parent, Iterate):
+            iterate = value.owner.parent
+            value = iterate.inputs[value.owner.args.index(value) - len(iterate.space)]
+        elif op is None and isinstance(value.owner.parent, Kernel) and isinstance(value.type, PointerType):  # type: ignore[union-attr]
+            return value
+        else:
+            return None
+    return None
+
+
+class MemoryHazards:
+    """Answers for the loads of one kernel."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.alias = kernel.attributes.get("alias", "unknown")
+        self.stores = [op for op in kernel.walk() if isinstance(op, Store)]
+        self.strides = LaneStrides()
+
+    def may_share(self, load: Load, store: Store) -> bool:
+        """True if the load may read memory that the store writes."""
+        read, written = base_pointer(load.pointer), base_pointer(store.pointer)
+        if read is None or written is None:
+            return True
+        return read is written or self.alias != "disjoint"
+
+    def reason_to_keep(self, op: Iterate, load: Load) -> str:
+        """Why the values that `op` loads must be stored in a buffer where they are loaded; '' if they need not be."""
+        if load.volatile:
+            return "volatile"
+        writers = [store for store in self.stores if self.may_share(load, store)]
+        if not writers:
+            return ""
+        reader = self._single_reader(op)
+        if reader is None:
+            return "loaded once: its array may be written"
+        between = self._between(op, reader)
+        for store in writers:
+            owner = store.parent_op
+            assert owner is not None
+            if between is None or any(o is owner or _holds(o, owner) for o in between):
+                return "loaded before a store that may overwrite it"
+            if owner is reader and not self._same_lanes(load, store):
+                return "loaded before the store that may overwrite it"
+        return ""
+
+    def _single_reader(self, op: Iterate) -> Operation | None:
+        """The one loop in which the loaded value ends up, if it is reached lane by lane."""
+        current: Operation = op
+        while True:
+            users = {u for r in current.results for u in r.users}
+            if len(users) != 1:
+                return None
+            user = users.pop()
+            if not isinstance(user, Iterate) or user.parent is not op.parent or user.space != op.space:
+                return None
+            if not all(
+                m.is_identity for v, m in zip(user.inputs, user.maps, strict=True) if v in current.results
+            ):
+                return None
+            if user.combine or not user.results:
+                return user
+            current = user
+
+    def _between(self, first: Operation, last: Operation) -> list[Operation] | None:
+        region = first.parent
+        if region is None or region is not last.parent:
+            return None
+        return region.ops[region.ops.index(first) + 1 : region.ops.index(last)]
+
+    def _same_lanes(self, load: Load, store: Store) -> bool:
+        """True if lane i of the load and lane i of the store have one address, as far as they share memory at all, and no two
+        lanes share one. The second is only known for a constant stride along a single axis."""
+        offsets = _offsets(load.pointer)
+        if self.alias not in ("disjoint", "same") or offsets is None or offsets != _offsets(store.pointer):
+            return False
+        owner = store.parent_op
+        assert isinstance(owner, Iterate)
+        (strides,) = self.strides.accesses(owner, [store.pointer])
+        moving = [s for s, extent in zip(strides, owner.space, strict=True) if extent > 1]
+        return len(moving) == 0 or (len(moving) == 1 and bool(moving[0]))
+
+
+def _holds(op: Operation, inner: Operation) -> bool:
+    return isinstance(op, ControlFlow) and any(region.encloses(inner) for region in op.regions)
+
+
+def _offsets(pointer: Value) -> list[Value] | None:
+    """The offsets added to the base pointer, outermost first, as values of the blocks that hold them."""
+    offsets: list[Value] = []
+    value = pointer
+    while True:
+        op = value.defining_op
+        if isinstance(op, Iterate):
+            value = op.body.terminator.operands[op.results.index(value)]
+        elif isinstance(op, Offset):
+            offsets.append(_block_source(op.offset))
+            value = op.pointer
+        elif op is None and isinstance(value.owner, Region) and isinstance(value.owner.parent, Iterate):
+            iterate = value.owner.parent
+            position = value.owner.args.index(value) - len(iterate.space)
+            if not iterate.maps[position].is_identity:
+                return None
+            value = iterate.inputs[position]
+        else:
+            return offsets
+
+
+def _block_source(value: Value) -> Value:
+    """The block or scalar outside the iteration that a lane value stands for."""
+    owner = value.owner
+    if (
+        isinstance(owner, Region)
+        and isinstance(owner.parent, Iterate)
+        and value in owner.args[len(owner.parent.space) :]
+    ):
+        return owner.parent.inputs[owner.args.index(value) - len(owner.parent.space)]
+    return value

@@ -1,0 +1,279 @@
+"""The schedule: every choice between abstract and placed Tile IR, as data that can be printed.
+
+A schedule says for each operation of abstract Tile IR how its loops run, which block values are kept in buffers (all others
+are computed where they are read), and the register tiles of matrix products. `choose_schedule` derives it from the abstract
+form and the target; `place` applies it and decides nothing. A schedule changes time and memory, never a bit of a result.
+
+Operations are named by the label of their first result (`%e`), stores by their position (`store0`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from blocklang.analysis.lane_strides import LaneStrides
+from blocklang.analysis.memory_hazards import MemoryHazards
+from blocklang.ir.core import Kernel, Operation, Value
+from blocklang.ir.index_map import IndexMap, coefficient, compose, identity_map
+from blocklang.ir.printer import Printer
+from blocklang.ir.types import BlockType, ScalarType, element_type, shape_of
+from blocklang.ops.control import ControlFlow
+from blocklang.ops.elementwise import FUNCTIONS, Div, IntegerDiv, Rem
+from blocklang.ops.memory import Load, Store, pointee
+from blocklang.ops.tile import Contract, Iterate
+from blocklang.target import Target
+
+CHEAP_FUNCTIONS = {FUNCTIONS[n] for n in ("floor", "ceil", "trunc", "rint")}
+DEAR = tuple({*FUNCTIONS.values(), Div, IntegerDiv, Rem} - CHEAP_FUNCTIONS)
+
+
+@dataclass(frozen=True)
+class LoopSchedule:
+    """How an iteration space is walked: axes from the outermost to the one that lanes run along, and lanes per step."""
+
+    order: tuple[int, ...]
+    width: int
+
+    def __str__(self) -> str:
+        outer = "".join(f"d{axis}, " for axis in self.order[:-1])
+        return f"for {outer}lanes d{self.order[-1]} by {self.width}"
+
+
+@dataclass(frozen=True)
+class ContractSchedule:
+    """The register tile of a matrix product: rows by columns of the accumulator."""
+
+    rows: int
+    columns: int
+
+    def __str__(self) -> str:
+        return f"register tile {self.rows} x {self.columns}"
+
+
+@dataclass
+class Schedule:
+    """All choices for one kernel on one device.
+
+    Attributes:
+        device: whose description they were made for.
+        loops: per operation, its loops.
+        kept: per block value that gets a buffer, the reason.
+        contracts: per matrix product, its register tile.
+        default_loop: for moving whole blocks (carried values), by rank.
+    """
+
+    device: str
+    loops: dict[str, LoopSchedule] = field(default_factory=dict)
+    kept: dict[str, str] = field(default_factory=dict)
+    contracts: dict[str, ContractSchedule] = field(default_factory=dict)
+    copy_width: int = 32
+
+    def __str__(self) -> str:
+        lines = [f"schedule for {self.device}", f"  copies: lanes by {self.copy_width}"]
+        lines += [f"  {label}: {loop}" for label, loop in self.loops.items()]
+        lines += [f"  keep {label}: {reason}" for label, reason in self.kept.items()]
+        lines += [f"  {label}: {contract}" for label, contract in self.contracts.items()]
+        return "\n".join(lines) + "\n"
+
+
+class Labels:
+    """Printed names of values and stores, the keys of a schedule."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        printer = Printer()
+        printer.kernel(kernel)
+        self._name = printer.name_of
+        stores = [op for op in kernel.walk() if isinstance(op, Iterate) and not op.results]
+        self._stores = {op: f"store{position}" for position, op in enumerate(stores)}
+
+    def of(self, op: Operation) -> str:
+        return self._name(op.results[0]) if op.results else self._stores[op]
+
+    def of_value(self, value: Value) -> str:
+        return self._name(value)
+
+
+def is_root(op: Operation) -> bool:
+    """True if `op` gets loops of its own: a store, a reduction or a matrix product."""
+    return isinstance(op, Contract) or (isinstance(op, Iterate) and (bool(op.combine) or not op.results))
+
+
+def is_producer(value: Value) -> bool:
+    """True if `value` can be computed where it is read."""
+    op = value.defining_op
+    return isinstance(op, Iterate) and not is_root(op)
+
+
+class _Chooser:
+    def __init__(self, kernel: Kernel, target: Target) -> None:
+        self.kernel = kernel
+        self.target = target
+        self.labels = Labels(kernel)
+        self.strides = LaneStrides()
+        self.hazards = MemoryHazards(kernel)
+        self.kept: dict[Value, str] = {}
+        self.order = {op: i for i, op in enumerate(kernel.walk())}
+
+    def run(self) -> Schedule:
+        schedule = Schedule(self.target.name)
+        schedule.copy_width = self.target.vector_bytes
+        self.choose_kept()
+        for op in self.kernel.walk():
+            if isinstance(op, Iterate):
+                schedule.loops[self.labels.of(op)] = self.loop(op)
+            elif isinstance(op, Contract):
+                schedule.contracts[self.labels.of(op)] = self.contract(op)
+        schedule.kept = {self.labels.of_value(v): reason for v, reason in self.kept.items()}
+        return schedule
+
+    # ---- what is kept ----
+
+    def choose_kept(self) -> None:
+        """Walk backwards, so that what the users do with a value is known before the value is judged."""
+        roots: dict[Value, set[Operation]] = {}
+        for op in reversed(self.order):
+            if not isinstance(op, Iterate) or is_root(op):
+                continue
+            for value in op.results:
+                reached: set[Operation] = set()
+                for user in value.users:
+                    if is_root(user) or isinstance(user, ControlFlow) or not isinstance(user, Iterate):
+                        reached.add(user)
+                    elif not any(r in self.kept for r in user.results):
+                        for result in user.results:
+                            reached |= roots.get(result, set())
+                    else:
+                        reached.add(user)
+                roots[value] = reached
+                if reason := self.reason_to_keep(op, value, reached):
+                    self.kept[value] = reason
+
+    def reason_to_keep(self, op: Iterate, value: Value, reached: set[Operation]) -> str:
+        load = next((inner for inner in op.body.walk() if isinstance(inner, Load)), None)
+        if load is not None and (reason := self.hazards.reason_to_keep(op, load)):
+            return reason
+        dear = any(isinstance(inner, DEAR) for inner in op.body.walk())
+        if not dear and load is None:
+            return ""
+        if dear and len(reached) > 1:
+            return "dear, and read by several loops"
+        if any(_inside_loop(user, op) for user in reached):
+            return "computed outside the loop that reads it"
+        if dear and any(_replicates(user, value) for user in value.users):
+            return "dear, and read several times per lane"
+        return ""
+
+    # ---- loops ----
+
+    def loop(self, op: Iterate) -> LoopSchedule:
+        rank = len(op.space)
+        score: Counter[int] = Counter()
+        widest, dear = 1, False
+        for inner, map in self.fused(op):
+            dear = dear or any(isinstance(i, DEAR) for i in inner.body.walk())
+            widest = max(widest, *self.element_bytes(inner))
+            for access, strides in self.accesses(inner):
+                for axis in range(rank):
+                    steps = [coefficient(e, axis) for e in map.exprs]
+                    moves = [
+                        None if s is None or c is None else s * c for s, c in zip(strides, steps, strict=True)
+                    ]
+                    if None not in moves and abs(sum(m for m in moves if m)) == 1:
+                        score[axis] += pointee(access.pointer.type).bytes  # type: ignore[attr-defined]
+        wide_axes = [a for a in range(rank) if op.space[a] > 1] or [rank - 1]
+        lane_axis = max(wide_axes, key=lambda a: (score[a], a))
+        if op.combine and self.must_fold_along_lanes(op):
+            lane_axis = op.reduced
+        order = (*(a for a in range(rank) if a != lane_axis), lane_axis)
+        return LoopSchedule(order, self.width(op, op.space[lane_axis], widest, dear))
+
+    def must_fold_along_lanes(self, op: Iterate) -> bool:
+        """Orders that are defined by index along the reduced axis: 32 partial sums, and the tree of a user's function."""
+        element = element_type(op.results[0].type)
+        innermost = all(n == 1 for n in op.space[op.reduced + 1 :])
+        ordered_sum = op.combine == "sum" and isinstance(element, ScalarType) and element.is_float
+        return op.combine == "custom" or (innermost and ordered_sum) or len(op.space) == 1
+
+    def width(self, op: Iterate, extent: int, widest: int, dear: bool) -> int:
+        vectors = 2 if dear and self.target.vector_registers <= 16 else 4
+        width = self.target.vector_bytes // widest * vectors
+        element = element_type(op.results[0].type) if op.results else None
+        if op.combine == "sum" and isinstance(element, ScalarType) and element.is_float:
+            return (
+                max(32, min(width, 64))
+                if self.must_fold_along_lanes(op)
+                else min(width, _power_of_two(extent))
+            )
+        return max(1, min(width, _power_of_two(extent), 64))
+
+    def fused(self, op: Iterate) -> Iterator[tuple[Iterate, IndexMap]]:
+        """The iterations that will be computed inside `op`'s loops, each with the map from op's space to its own."""
+        seen: set[tuple[Operation, IndexMap]] = set()
+        stack: list[tuple[Iterate, IndexMap]] = [(op, identity_map(len(op.space)))]
+        while stack:
+            current, map = stack.pop()
+            if (current, map) in seen:
+                continue
+            seen.add((current, map))
+            yield current, map
+            for value, inner in zip(current.inputs, current.maps, strict=True):
+                producer = value.defining_op
+                if is_producer(value) and value not in self.kept and isinstance(producer, Iterate):
+                    stack.append((producer, compose(inner, map, op.space)))
+
+    def accesses(self, op: Iterate) -> list[tuple[Operation, tuple[int | None, ...]]]:
+        accesses = [inner for inner in op.body.walk() if isinstance(inner, (Load, Store))]
+        return list(zip(accesses, self.strides.accesses(op, [a.pointer for a in accesses]), strict=True))
+
+    def element_bytes(self, op: Iterate) -> list[int]:
+        values = [i.value for i in op.body.walk() if isinstance(i, Store)] or list(op.results)
+        elements = [element_type(v.type) for v in values]
+        return [e.bytes for e in elements if isinstance(e, ScalarType) and (e.is_float or e.bits < 64)] or [1]
+
+    # ---- contractions ----
+
+    def contract(self, op: Contract) -> ContractSchedule:
+        """The largest register tile whose accumulators, B vectors and one broadcast fit the registers."""
+        rows, columns = op.acc.type.shape
+        element = 8 if str(op.acc.type.element) == "f64" else 4
+        lanes = self.target.vector_bytes // element
+        vectors = min(2 if self.target.vector_registers <= 16 else 3, -(-columns // lanes))
+        if -(-columns // lanes) % vectors:
+            vectors = next(v for v in range(vectors, 0, -1) if -(-columns // lanes) % v == 0)
+        fitting = max(1, (self.target.vector_registers - vectors - 1) // vectors)
+        limit = min(fitting, 6 if self.target.vector_registers <= 16 else 12, rows)
+        best = min(range(1, limit + 1), key=lambda r: (-(-rows // r) * (r + 2), -r))
+        return ContractSchedule(best, vectors * lanes)
+
+
+def _power_of_two(extent: int) -> int:
+    return 1 << max(extent - 1, 0).bit_length()
+
+
+def _inside_loop(user: Operation, op: Operation) -> bool:
+    """True if `user` lies in a loop that `op` is not in."""
+    parent = user.parent_op
+    while parent is not None:
+        if parent.name in ("for", "while") and not any(r.encloses(op) for r in parent.regions):
+            return True
+        parent = parent.parent_op
+    return False
+
+
+def _replicates(user: Operation, value: Value) -> bool:
+    """True if an iteration reads the same lane of `value` at several of its points."""
+    if not isinstance(user, Iterate):
+        return False
+    extent = 1
+    for n in user.space:
+        extent *= n
+    assert isinstance(value.type, BlockType)
+    return extent > value.type.numel and shape_of(value.type) != user.space
+
+
+def choose_schedule(kernel: Kernel, target: Target) -> Schedule:
+    """Choose everything for `kernel` (level tile) on `target`."""
+    assert kernel.level == "tile"
+    return _Chooser(kernel, target).run()
