@@ -27,6 +27,9 @@ OUTPUT = Path(__file__).resolve().parent.parent / "blocklang" / "maths" / "coeff
 SAMPLES_PER_TERM = 24
 EXCHANGES = 60
 TOLERANCE = mpf(10) ** -3
+TINY = mpf(10) ** -12  # instead of 0, where a formula divides
+ERF_TAIL_MIDDLE = 2.5
+ERFC_CENTRE = 3
 
 Function = Callable[[mpf], mpf]
 
@@ -46,7 +49,7 @@ class Table:
     interval: tuple[mpf, mpf]
     terms: int
     weight: Function
-    pinned: int = 0
+    pinned: int = 3
 
 
 def round_to(dtype: str, value: mpf) -> mpf:
@@ -158,7 +161,6 @@ def exponential_tables() -> Iterator[Table]:
             (mpf(-0.5), mpf(0.5)),
             degree,
             lambda r: r / mpf(2) ** r,
-            pinned=2,
         )
 
 
@@ -179,7 +181,6 @@ def logarithm_table(name: str, dtype: str, slope: mpf, terms: int) -> Table:
         (mpmath.sqrt(mpf(1) / 2) - 1, mpmath.sqrt(2) - 1),
         terms,
         lambda f: f**2 / (slope * mpmath.log1p(f)),
-        pinned=2,
     )
 
 
@@ -190,7 +191,7 @@ def trigonometric_tables() -> Iterator[Table]:
     polynomial.
     """
     top = (mpmath.pi / 4) ** 2 * (1 + mpf(2) ** -12)
-    interval = (mpf(10) ** -12, top)
+    interval = (TINY, top)
 
     def sine(z: mpf) -> mpf:
         r = mpmath.sqrt(z)
@@ -223,10 +224,91 @@ def trigonometric_tables() -> Iterator[Table]:
     )
 
 
+def error_function_tables() -> Iterator[Table]:
+    """erf(x) = x + x P(x**2) near 0; 1 - P(x - c) in f32, to an absolute error, or 1 - erfc(x) in f64.
+
+    erfc(x) = exp(-x**2) P(t) / (1 + 2 x), t = (x - c) / (x + c), which maps all positive x to a finite
+    interval.
+    """
+
+    def head(z: mpf) -> mpf:
+        return mpmath.erf(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1
+
+    def head_weight(z: mpf) -> mpf:
+        return mpmath.sqrt(z) / mpmath.erf(mpmath.sqrt(z))
+
+    for dtype, terms, top in (("f32", 7, mpf(1)), ("f64", 13, mpf(1))):
+        yield Table(
+            f"ERF_{dtype.upper()}",
+            dtype,
+            f"erf(x) / x - 1 on |x| <= {float(top)}, in x**2",
+            head,
+            (TINY, top**2),
+            terms,
+            head_weight,
+            pinned=4,
+        )
+    middle = mpf(ERF_TAIL_MIDDLE)
+    yield Table(
+        "ERF_TAIL_F32",
+        "f32",
+        f"erfc(x) on 1 <= x <= 4, in x - {ERF_TAIL_MIDDLE}, to an absolute error",
+        lambda u: mpmath.erfc(u + middle),
+        (1 - middle, 4 - middle),
+        16,
+        lambda u: mpf(1),
+    )
+    for dtype, terms in (("f32", 12), ("f64", 22)):
+        yield Table(
+            f"ERFC_{dtype.upper()}",
+            "f64",
+            f"(1 + 2 x) exp(x**2) erfc(x) on 1/2 <= x <= 28, in (x - {ERFC_CENTRE}) / (x + {ERFC_CENTRE})",
+            scaled_erfc,
+            (erfc_argument(mpf(0.5)), erfc_argument(mpf(28))),
+            terms,
+            lambda t: 1 / scaled_erfc(t),
+        )
+
+
+def erfc_argument(x: mpf) -> mpf:
+    return (x - ERFC_CENTRE) / (x + ERFC_CENTRE)
+
+
+def scaled_erfc(t: mpf) -> mpf:
+    x = ERFC_CENTRE * (1 + t) / (1 - t)
+    return (1 + 2 * x) * mpmath.exp(x**2) * mpmath.erfc(x)
+
+
+def hyperbolic_tables() -> Iterator[Table]:
+    """tanh(x) = x + x**3 P(x**2) near 0."""
+
+    def head(z: mpf) -> mpf:
+        x = mpmath.sqrt(z)
+        return (mpmath.tanh(x) - x) / x**3
+
+    def head_weight(z: mpf) -> mpf:
+        x = mpmath.sqrt(z)
+        return x**3 / mpmath.tanh(x)
+
+    for dtype, terms, top in (("f32", 8, mpf(1)), ("f64", 12, mpf("0.625"))):
+        yield Table(
+            f"TANH_{dtype.upper()}",
+            dtype,
+            f"(tanh(x) - x) / x**3 on |x| <= {float(top)}, in x**2",
+            head,
+            (TINY, top**2),
+            terms,
+            head_weight,
+            pinned=4,
+        )
+
+
 def tables() -> Iterator[Table]:
     yield from exponential_tables()
     yield from logarithm_tables()
     yield from trigonometric_tables()
+    yield from hyperbolic_tables()
+    yield from error_function_tables()
 
 
 @dataclass(frozen=True)

@@ -48,26 +48,46 @@ def exp(steps: Steps[V], table: ExponentialTable, x: V) -> V:
     """exp(x): exp(r) = 1 + r (1 + r P(r))."""
     lanes = Lanes(steps, table.format)
     x = lanes.at_least(lanes.at_most(x, table.highest / LOG2_E), table.lowest / LOG2_E)
-    shifted = steps.fma(x, lanes.number(LOG2_E), biased_magic(lanes))
-    n = steps.sub(shifted, biased_magic(lanes))
+    biased, r = reduce_exponent(lanes, table, x, 2 * table.format.bias)
+    return scale_by_power(lanes, lanes.polynomial(r, (1.0, 1.0, *table.exp)), biased)
+
+
+def exp_parts(lanes: Lanes[V], table: ExponentialTable, x: V) -> tuple[V, V]:
+    """Return factors whose product is exp(x): one near 1, and a power of two, which must be a normal
+    number."""
+    biased, r = reduce_exponent(lanes, table, x, table.format.bias)
+    power = lanes.steps.shl(biased, lanes.integer(table.format.fraction_bits))
+    return lanes.polynomial(r, (1.0, 1.0, *table.exp)), lanes.from_bits(power)
+
+
+def exp_times(lanes: Lanes[V], table: ExponentialTable, x: V, rest: V, factor: V) -> V:
+    """exp(x + rest) times a factor near 1, for a rest below the last place of x, and x within the clamps."""
+    biased, r = reduce_exponent(lanes, table, x, 2 * table.format.bias)
+    r = lanes.steps.add(r, rest)
+    growth = lanes.steps.mul(r, lanes.polynomial(r, (1.0, *table.exp)))
+    return scale_by_power(lanes, lanes.steps.fma(factor, growth, factor), biased)
+
+
+def reduce_exponent(lanes: Lanes[V], table: ExponentialTable, x: V, bias: int) -> tuple[V, V]:
+    """Split x = n log(2) + r; return bits whose lowest are those of n + bias, and r."""
+    steps = lanes.steps
+    magic = lanes.number(table.format.rounding_magic + bias)
+    shifted = steps.fma(x, lanes.number(LOG2_E), magic)
+    n = steps.sub(shifted, magic)
     r = x
     for part in table.ln2:
         r = steps.fma(n, lanes.number(-part), r)
-    return scale_by_power(lanes, lanes.polynomial(r, (1.0, 1.0, *table.exp)), lanes.bits_of(shifted))
+    return lanes.bits_of(shifted), r
 
 
 def exp2(steps: Steps[V], table: ExponentialTable, x: V) -> V:
     """2**x: the reduction x - n is exact, 2**r = 1 + r P(r), and 2**n is exact."""
     lanes = Lanes(steps, table.format)
     x = lanes.at_least(lanes.at_most(x, table.highest), table.lowest)
-    shifted = steps.add(x, biased_magic(lanes))
-    r = steps.sub(x, steps.sub(shifted, biased_magic(lanes)))
+    magic = lanes.number(table.format.rounding_magic + 2 * table.format.bias)
+    shifted = steps.add(x, magic)
+    r = steps.sub(x, steps.sub(shifted, magic))
     return scale_by_power(lanes, lanes.polynomial(r, (1.0, *table.exp2)), lanes.bits_of(shifted))
-
-
-def biased_magic(lanes: Lanes[V]) -> V:
-    """The rounding constant plus the biases of the two factors that `scale_by_power` builds."""
-    return lanes.number(lanes.format.rounding_magic + 2 * lanes.format.bias)
 
 
 def scale_by_power(lanes: Lanes[V], value: V, biased: V) -> V:

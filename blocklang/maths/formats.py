@@ -87,3 +87,8 @@ class Lanes(Generic[V]):
         """Clamp from below; unlike the step `maximum`, a NaN stays NaN."""
         bound = self.number(limit)
         return self.steps.select(self.steps.lt(x, bound), bound, x)
+
+    def with_sign_of(self, size: V, x: V) -> V:
+        """Give a value whose sign bit is clear the sign of x."""
+        sign = self.steps.iand(self.bits_of(x), self.integer(self.format.sign_mask))
+        return self.from_bits(self.steps.ior(self.bits_of(size), sign))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, cast
 
-from blocklang.maths import exponential, logarithm, trigonometric
+from blocklang.maths import error_function, exponential, hyperbolic, logarithm, root, trigonometric
 from blocklang.maths.steps import DType, Steps, V
 
 
@@ -48,6 +48,16 @@ ALL = (
     Recipe("cos", "f64", 1, 1.0, trigonometric.cos_f64),
     Recipe("tan", "f32", 1, 1.0, trigonometric.tan_f32),
     Recipe("tan", "f64", 1, 1.0, trigonometric.tan_f64),
+    Recipe("tanh", "f32", 1, 1.0, hyperbolic.tanh_f32),
+    Recipe("tanh", "f64", 1, 1.5, hyperbolic.tanh_f64),
+    Recipe("erf", "f32", 1, 1.0, error_function.erf_f32),
+    Recipe("erf", "f64", 1, 1.5, error_function.erf_f64),
+    Recipe("erfc", "f32", 1, 1.0, error_function.erfc_f32),
+    Recipe("erfc", "f64", 1, 3.0, error_function.erfc_f64),
+    Recipe("sqrt", "f32", 1, 0.5, root.sqrt),
+    Recipe("sqrt", "f64", 1, 0.5, root.sqrt),
+    Recipe("rsqrt", "f32", 1, 1.5, root.rsqrt_f32),
+    Recipe("rsqrt", "f64", 1, 1.5, root.rsqrt_f64),
 )
 
 RECIPES: Mapping[tuple[str, str], Recipe] = MappingProxyType({(r.name, r.dtype): r for r in ALL})
