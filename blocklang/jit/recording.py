@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,25 +23,34 @@ class Launch:
     grid: tuple[int, int, int]
 
 
-_recorders: list[list[Launch]] = []
+_recorders: list[Callable[[Launch], object]] = []
 
 
 @contextmanager
-def record_launches() -> Iterator[list[Launch]]:
+def record_launches(observe: Callable[[Launch], object] | None = None) -> Iterator[list[Launch]]:
     """Collect every launch of this process while the context lasts, in order.
 
     with record_launches() as launches:
         main()
+
+    Args:
+        observe: called with each launch before it runs; what it raises comes out of the launch instead.
     """
     from blocklang.jit.native import native_launches_paused
 
     launches: list[Launch] = []
-    _recorders.append(launches)
+
+    def record(launch: Launch) -> None:
+        launches.append(launch)
+        if observe is not None:
+            observe(launch)
+
+    _recorders.append(record)
     try:
         with native_launches_paused():
             yield launches
     finally:
-        _recorders.remove(launches)
+        _recorders.remove(record)
 
 
 def is_recording() -> bool:
@@ -50,6 +59,6 @@ def is_recording() -> bool:
 
 
 def note_launch(launch: Launch) -> None:
-    """Add a launch to every list that is being filled."""
-    for launches in _recorders:
-        launches.append(launch)
+    """Tell every recorder of a launch that is about to run."""
+    for record in tuple(_recorders):
+        record(launch)
