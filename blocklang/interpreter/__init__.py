@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from blocklang.interpreter import control, creation, elementwise, memory, reduction, shape
+from blocklang.interpreter import control, creation, elementwise, memory, reduction, shape, tile
 from blocklang.interpreter.run import run_kernel
 
-__all__ = ["control", "creation", "elementwise", "memory", "reduction", "run_kernel", "shape"]
+__all__ = ["control", "creation", "elementwise", "memory", "reduction", "run_kernel", "shape", "tile"]

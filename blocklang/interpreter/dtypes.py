@@ -93,7 +93,8 @@ def convert_float(lanes: Array, dtype: np.dtype[Any], rounding: Rounding = "rtne
         return np.asarray(widen(lanes).astype(F64))
     wide = widen(lanes)
     if dtype == F32 and (rounding == "rtne" or wide.dtype == F32):
-        return np.asarray(wide.astype(F32))
+        with np.errstate(all="ignore"):
+            return np.asarray(wide.astype(F32))
     if dtype == BF16 and wide.dtype == F32 and rounding == "rtne":
         return _f32_to_bf16(wide)
     return _round_bits(wide.astype(F64), dtype, rounding)

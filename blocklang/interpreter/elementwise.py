@@ -195,12 +195,14 @@ _COMPARISONS: dict[str, np.ufunc] = {
 
 @evaluates(ops.Compare)
 def compare(op: ops.Compare, machine: Machine) -> Array:
-    return np.asarray(_COMPARISONS[op.predicate](widen(machine[op.lhs]), widen(machine[op.rhs])))
+    function = _COMPARISONS[op.predicate]
+    return np.asarray(function(widen(machine[op.lhs]), widen(machine[op.rhs])))
 
 
 @evaluates(ops.Select)
 def select(op: ops.Select, machine: Machine) -> Array:
-    return np.where(machine[op.condition], machine[op.if_true], machine[op.if_false])
+    result: Array = np.where(machine[op.condition], machine[op.if_true], machine[op.if_false])
+    return result
 
 
 @evaluates(ops.Cast)

@@ -55,13 +55,20 @@ def fold_with(machine: Machine, combiner: Region, lanes: Sequence[Array]) -> lis
 
 @evaluates(ops.Dot)
 def dot(op: ops.Dot, machine: Machine) -> Array:
-    return contract(machine[op.a], machine[op.b], machine[op.acc], op.input_precision)
+    return contract(machine[op.a], machine[op.b], machine[op.acc], op.input_precision, op.start)
 
 
-def contract(a: Array, b: Array, acc: Array, input_precision: str) -> Array:
+def contract(a: Array, b: Array, acc: Array, input_precision: str, start: str) -> Array:
     """`acc + a @ b` as `dot` defines it."""
     if input_precision == "tf32" and a.dtype == F32:
         a, b = round_to_tf32(a), round_to_tf32(b)
-    if acc.dtype == F16:
-        return convert_float(matrix_chain(a, b, widen(acc)), F16)
-    return matrix_chain(a, b, acc)
+    total = accumulate(a, b, widen(acc), start)
+    return convert_float(total, F16) if acc.dtype == F16 else total
+
+
+def accumulate(a: Array, b: Array, acc: Array, start: str) -> Array:
+    """`acc + a @ b`, the chains starting from the accumulator ("acc") or from 0, the accumulator added last
+    ("add")."""
+    if start == "acc":
+        return matrix_chain(a, b, acc)
+    return np.asarray(acc + matrix_chain(a, b, np.zeros_like(acc)))

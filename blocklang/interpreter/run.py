@@ -13,6 +13,7 @@ import numpy as np
 
 from blocklang.diagnostics import LaunchError
 from blocklang.interpreter.address_space import AddressSpace, address_of
+from blocklang.interpreter.buffers import make_arenas
 from blocklang.interpreter.dtypes import ADDRESS, Array, dtype_of, memory_dtype_of
 from blocklang.interpreter.evaluation import Machine
 from blocklang.ir.core import Kernel
@@ -48,7 +49,7 @@ def run_kernel(
     data = [argument_data(n, a.type, x) for n, a, x in zip(names, kernel.args, arguments, strict=True)]
     with np.errstate(all="ignore"):
         for linear in range(math.prod(extents)) if programs is None else programs:
-            machine = Machine(memory, program_index(linear, extents), extents)
+            machine = Machine(memory, program_index(linear, extents), extents, make_arenas(kernel))
             machine.run(kernel.body, data)
 
 
