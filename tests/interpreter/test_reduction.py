@@ -161,6 +161,13 @@ def test_dot_with_a_half_accumulator_rounds_once() -> None:
     assert_same_bits(apply(ops.Dot, a, b, acc), np.array(expected, np.float32).astype(np.float16))
 
 
+def test_an_accumulator_may_be_added_last() -> None:
+    a, b = matrices("f32", 3, 9, 4)
+    acc = np.random.default_rng(9).standard_normal((3, 4), np.float32)
+    expected = [[fma_chain(a[i], b[:, j], 0.0) + acc[i, j] for j in range(4)] for i in range(3)]
+    assert_same_bits(apply(ops.Dot, a, b, acc, start="add"), np.array(expected, np.float32))
+
+
 def test_dot_of_doubles() -> None:
     a, b = matrices("f64", 3, 20, 4)
     acc = np.ones((3, 4))
