@@ -20,7 +20,7 @@ _numbers = itertools.count()
 _linker: Any = None
 
 
-def host_target_machine() -> Any:
+def host_target_machine(optimisation: int = 2) -> Any:
     """An llvmlite target machine for this CPU with all its features, for objects that this process loads."""
     import llvmlite.binding as llvm
 
@@ -29,17 +29,17 @@ def host_target_machine() -> Any:
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
-        opt=2,
+        opt=optimisation,
         reloc="pic",
         codemodel="default",
     )
 
 
 def assemble(llvm_ir: str) -> bytes:
-    """Compile a small module of LLVM IR to an object for this CPU, without any pass."""
+    """Compile the runtime's own LLVM IR to an object for this CPU, fast rather than well: it is run once a launch."""
     import llvmlite.binding as llvm
 
-    machine = host_target_machine()
+    machine = host_target_machine(optimisation=0)
     module = llvm.parse_assembly(llvm_ir)
     module.verify()
     return bytes(machine.emit_object(module))

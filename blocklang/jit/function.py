@@ -10,6 +10,7 @@ Threads that launch at once compile a version once; launches of compiled version
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import threading
 import weakref
@@ -21,6 +22,8 @@ from blocklang.diagnostics import LaunchError, Location
 from blocklang.frontend import Argument, KernelSource, build_kernel
 from blocklang.ir import Kernel
 from blocklang.jit.aliasing import CLASSES, alias_class, written_arguments
+from blocklang.jit.capture import Captured
+from blocklang.jit.native import WARM_LAUNCHES, Chain, WarmLaunch
 from blocklang.jit.options import LaunchOptions, take_options
 from blocklang.jit.parameters import NO_DEFAULT, Parameter, Signature, parse_argument_type
 from blocklang.jit.recording import Launch, is_recording, note_launch
@@ -55,19 +58,22 @@ class Executable:
     compiled: CompiledKernel
     loaded: LoadedKernel
     slot_positions: tuple[int, ...]
+    launches: itertools.count[int] = field(default_factory=itertools.count)
 
 
-@dataclass
+@dataclass(eq=False)
 class Version:
     """One specialisation under one set of values of the globals that the kernel reads.
 
     Attributes:
         written: the arguments that it stores to.
+        captured: the values of the globals.
         executables: by alias class.
         kernel: its Block IR until a compilation takes it.
     """
 
     written: frozenset[str]
+    captured: Captured
     kernel: Kernel | None
     executables: dict[str, Executable] = field(default_factory=dict)
 
@@ -107,8 +113,8 @@ class JITFunction:
         self._launch_metadata = launch_metadata
         self._version = version
         self._lock = threading.Lock()
-        self._versions: dict[tuple[Spec | bool, ...], list[Version]] = {}
-        self._dispatch: Callable[..., Any] = self._launch
+        self._versions: dict[tuple[Spec | bool, ...], tuple[Version, ...]] = {}
+        self._chain = Chain(JITFunction._launch)
         _functions.add(self)
 
     # ---- what it is ----
@@ -138,11 +144,11 @@ class JITFunction:
     # ---- launching ----
 
     def __getitem__(self, grid: object) -> Callable[..., Any]:
-        return functools.partial(self._dispatch, grid)
+        return functools.partial(self._chain.first, self, grid)
 
     def run(self, *args: Any, grid: object, warmup: bool = False, **kwargs: Any) -> Any:
         """`kernel[grid](*args, **kwargs)`; with `warmup`, compile only."""
-        return self.warmup(*args, grid=grid, **kwargs) if warmup else self._dispatch(grid, *args, **kwargs)
+        return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
 
     def warmup(self, *args: Any, grid: object = (1,), **kwargs: Any) -> CompiledKernel:
         """Compile for these arguments without launching. A dtype stands for an aligned array of it."""
@@ -155,17 +161,48 @@ class JITFunction:
 
     def _launch(self, grid: object, /, *args: Any, **kwargs: Any) -> CompiledKernel:
         """The launch in Python: every check, and compilation where it is needed."""
-        options = take_options(kwargs, self.signature, self.debug)
-        values = self.signature.bind(args, kwargs)
+        options, own = take_options(kwargs, self.signature, self.debug)
+        values = self.signature.bind(args, own)
         described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
         extents = self._extents(grid, values, options)
-        executable = self._executable(described, options)
+        specs = tuple([spec for spec, _ in described])
+        version = self._find_version((*specs, options.debug))
+        executable = self._executable(version, specs, described, options)
         slots = slots_of([_slot(described[position][1]) for position in executable.slot_positions])
         if is_recording():
             note_launch(Launch(self, executable.specialisation, executable.compiled, extents))
         threads = options.num_threads or get_num_threads()
         executable.loaded.launch(slots, extents, threads)
+        if next(executable.launches) >= WARM_LAUNCHES:
+            self._chain.add(
+                version, self._warm_launch(args, kwargs, values, specs, options, version, executable)
+            )
         return executable.compiled
+
+    def _warm_launch(
+        self,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        values: Sequence[Any],
+        specs: Sequence[Spec],
+        options: LaunchOptions,
+        version: Version,
+        executable: Executable,
+    ) -> WarmLaunch:
+        return WarmLaunch(
+            args=args,
+            kwargs=kwargs,
+            parameters=self.params,
+            values=values,
+            specs=specs,
+            options=options.values,
+            written=version.written,
+            alias=executable.specialisation.alias,
+            slot_positions=executable.slot_positions,
+            captured=version.captured,
+            loaded=executable.loaded,
+            result=executable.compiled,
+        )
 
     def _extents(self, grid: object, values: Sequence[Any], options: LaunchOptions) -> Grid:
         if callable(grid):
@@ -246,9 +283,13 @@ class JITFunction:
     def _arguments(self, specs: Sequence[Spec]) -> list[Argument]:
         return [_argument(p, spec) for p, spec in zip(self.params, specs, strict=True)]
 
-    def _executable(self, described: Sequence[Described], options: LaunchOptions) -> Executable:
-        specs = tuple([spec for spec, _ in described])
-        version = self._find_version((*specs, options.debug))
+    def _executable(
+        self,
+        version: Version,
+        specs: tuple[Spec, ...],
+        described: Sequence[Described],
+        options: LaunchOptions,
+    ) -> Executable:
         arrays: list[tuple[Array, bool]] = []
         for parameter, (_, value) in zip(self.params, described, strict=True):
             if isinstance(value, Array):
@@ -270,16 +311,28 @@ class JITFunction:
         )
 
     def _find_version(self, key: tuple[Spec | bool, ...]) -> Version:
+        version = self._known_version(key)
+        if version is None:
+            with self._lock:
+                version = self._known_version(key) or self._build_version(key)
+        return version
+
+    def _known_version(self, key: tuple[Spec | bool, ...]) -> Version | None:
         for version in self._versions.get(key, ()):
-            return version
-        with self._lock:
-            return self._build_version(key)
+            if version.captured.hold():
+                return version
+        return None
 
     def _build_version(self, key: tuple[Spec | bool, ...]) -> Version:
         specs = [spec for spec in key if isinstance(spec, Spec)]
+        constants = [spec.value for spec in specs if isinstance(spec, ConstantSpec)]
+        captured = Captured(
+            [self.fn, *constants]
+        )  # before the kernel is built: a change meanwhile is seen later
         kernel = build_kernel(self.source, self._arguments(specs))
-        version = Version(written_arguments(kernel), kernel)
-        self._versions.setdefault(key, []).insert(0, version)
+        version = Version(written_arguments(kernel), captured, kernel)
+        # Another thread may be reading the old tuple.
+        self._versions[key] = (version, *self._versions.get(key, ())[: _MAXIMUM_VERSIONS - 1])
         return version
 
     def _find_executable(self, version: Version, specialisation: Specialisation) -> Executable:
@@ -330,14 +383,15 @@ def _describe_or_mock(parameter: Parameter, value: Any, signature: Signature) ->
 _functions: weakref.WeakSet[JITFunction] = weakref.WeakSet()
 
 
-def _renew_locks() -> None:
-    """In a forked child: another thread of the parent may have held a lock."""
+def _renew_after_fork() -> None:
+    """In a forked child: another thread of the parent may have held a lock or an arena."""
     for function in _functions:
         function._lock = threading.Lock()
+        function._chain.renew_after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_locks)
+    os.register_at_fork(after_in_child=_renew_after_fork)
 
 
 @overload

@@ -54,24 +54,30 @@ _NOT_YET = ("enable_fp_fusion", "launch_cooperative_grid", "sanitize_overflow")
 OPTION_NAMES = frozenset({*_HINTS, *_NOT_YET, "debug", "num_threads"})
 
 
-def take_options(kwargs: dict[str, Any], signature: Signature, debug: bool) -> LaunchOptions:
-    """Take the launch options out of `kwargs`.
+_NO_OPTIONS = LaunchOptions(False, None, {})
+_ONLY_DEBUG = LaunchOptions(True, None, {})
+
+
+def take_options(
+    kwargs: Mapping[str, Any], signature: Signature, debug: bool
+) -> tuple[LaunchOptions, Mapping[str, Any]]:
+    """The launch options among the keywords of a launch, and the other keywords.
 
     Raises:
         LaunchError: an option has a value without meaning.
     """
-    names = [name for name in kwargs if name in OPTION_NAMES and name not in signature.by_name]
-    if not names:
-        return LaunchOptions(debug, None, {})
-    values = {name: kwargs.pop(name) for name in names}
+    values = {n: v for n, v in kwargs.items() if n in OPTION_NAMES and n not in signature.by_name}
+    if not values:
+        return (_ONLY_DEBUG if debug else _NO_OPTIONS), kwargs
     for name, value in values.items():
         if name in _HINTS and not _HINTS[name][0](value):
             raise signature.error(f"launch option {name} is {value!r}", f"it must be {_HINTS[name][1]}")
         if name in _NOT_YET and value:
             raise signature.error(f"launch option {name}={value!r} is not supported", f"leave out {name}")
-    return LaunchOptions(
+    options = LaunchOptions(
         bool(values.get("debug", debug)), _threads(values.get("num_threads"), signature), values
     )
+    return options, {n: v for n, v in kwargs.items() if n not in values}
 
 
 def _threads(value: object, signature: Signature) -> int | None:

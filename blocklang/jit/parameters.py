@@ -11,12 +11,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from blocklang.diagnostics import LaunchError, Location
-from blocklang.ir.types import BF16, F16, F32, F64, I1, I8, I16, I32, I64, U8, U16, U32, U64
-from blocklang.ir.types import PointerType, ScalarType, Type, parse_type
+from blocklang.ir.types import (
+    BF16,
+    F16,
+    F32,
+    F64,
+    I1,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    PointerType,
+    ScalarType,
+    Type,
+    parse_type,
+)
 
 # Triton's short and long names beside our own.
 _SCALAR_NAMES: dict[str, ScalarType] = {
-    **{name: I1 for name in ("i1", "int1", "bool")},
+    **dict.fromkeys(("i1", "int1", "bool"), I1),
     **{f"{prefix}{t.bits}": t for t in (I8, I16, I32, I64) for prefix in ("i", "int")},
     **{f"{prefix}{t.bits}": t for t in (U8, U16, U32, U64) for prefix in ("u", "uint")},
     **{f"{prefix}{t.bits}": t for t in (F16, F32, F64) for prefix in ("f", "fp", "float")},

@@ -77,6 +77,11 @@ def _identity_of(value: Any) -> object:
     return value
 
 
+def is_same_constant(one: Any, other: Any) -> bool:
+    """True if compiling in one constant or the other gives the same code."""
+    return type(one) is type(other) and bool(_identity_of(one) == _identity_of(other))
+
+
 def constant_spec(value: Any) -> ConstantSpec:
     """The one spec of a constant. Raises TypeError if the value cannot be hashed."""
     key = (type(value), _identity_of(value))
