@@ -1,0 +1,213 @@
+"""What a kernel calls: `import blocklang.language as tl`.
+
+Types, operators and functions of Triton's programming model. Each function builds operations of Block IR with the
+current builder (`context`); none knows whether a frontend records them or an interpreter evaluates them at once.
+Promotion, broadcasting and the checks of arguments are decided here, once, for every mode.
+
+A name that Triton has and that is not built yet raises an error that says so.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from blocklang.diagnostics import CompilationError
+from blocklang.language.constexpr import constexpr
+from blocklang.language.context import current_builder, use_builder
+from blocklang.language.dtypes import (
+    bfloat16,
+    block_type,
+    const,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int1,
+    int8,
+    int16,
+    int32,
+    int64,
+    pi32_t,
+    pointer_type,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from blocklang.language.tensor import tensor, to_tensor  # first of those below: they need the class
+from blocklang.language.casting import cast  # isort: skip
+from blocklang.language.creation import arange, full, num_programs, program_id, zeros, zeros_like
+from blocklang.language.hints import (
+    assume,
+    debug_barrier,
+    max_constancy,
+    max_contiguous,
+    multiple_of,
+    range,
+    static_assert,
+    static_print,
+    static_range,
+)
+from blocklang.language.linear import dot
+from blocklang.language.maths import (
+    PropagateNan,
+    abs,
+    ceil,
+    clamp,
+    cos,
+    div_rn,
+    erf,
+    exp,
+    exp2,
+    expm1,
+    fdiv,
+    floor,
+    fma,
+    log,
+    log1p,
+    log2,
+    log10,
+    maximum,
+    minimum,
+    rint,
+    rsqrt,
+    sin,
+    sqrt,
+    sqrt_rn,
+    tan,
+    tanh,
+    trunc,
+    umulhi,
+    where,
+)
+from blocklang.language.memory import load, store
+from blocklang.language.reduction import argmax, argmin, max, min, reduce, reduce_or, sum, xor_sum
+from blocklang.language.shape import (
+    broadcast,
+    broadcast_to,
+    expand_dims,
+    item,
+    permute,
+    ravel,
+    reshape,
+    squeeze,
+    trans,
+    unsqueeze,
+    view,
+)
+from blocklang.language.standard import cdiv, next_power_of_2, sigmoid, softmax
+from blocklang.language.unsupported import NOT_BUILT_YET
+
+_MATH = (
+    *(abs, ceil, cos, div_rn, erf, exp, exp2, expm1, fdiv, floor, fma, log, log1p, log2, log10),
+    *(rint, rsqrt, sin, sqrt, sqrt_rn, tan, tanh, trunc, umulhi, cdiv, sigmoid, softmax),
+    *(minimum, maximum, clamp),
+)
+
+math = SimpleNamespace(**{f.__name__: f for f in _MATH})
+"""The mathematical functions again, as `tl.math.exp`."""
+
+__all__ = [
+    "PropagateNan",
+    "abs",
+    "arange",
+    "argmax",
+    "argmin",
+    "assume",
+    "bfloat16",
+    "block_type",
+    "broadcast",
+    "broadcast_to",
+    "cast",
+    "cdiv",
+    "ceil",
+    "clamp",
+    "const",
+    "constexpr",
+    "cos",
+    "current_builder",
+    "debug_barrier",
+    "div_rn",
+    "dot",
+    "dtype",
+    "erf",
+    "exp",
+    "exp2",
+    "expand_dims",
+    "expm1",
+    "fdiv",
+    "float16",
+    "float32",
+    "float64",
+    "floor",
+    "fma",
+    "full",
+    "int1",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "item",
+    "load",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "math",
+    "max",
+    "max_constancy",
+    "max_contiguous",
+    "maximum",
+    "min",
+    "minimum",
+    "multiple_of",
+    "next_power_of_2",
+    "num_programs",
+    "permute",
+    "pi32_t",
+    "pointer_type",
+    "program_id",
+    "range",
+    "ravel",
+    "reduce",
+    "reduce_or",
+    "reshape",
+    "rint",
+    "rsqrt",
+    "sigmoid",
+    "sin",
+    "softmax",
+    "sqrt",
+    "sqrt_rn",
+    "squeeze",
+    "static_assert",
+    "static_print",
+    "static_range",
+    "store",
+    "sum",
+    "tan",
+    "tanh",
+    "tensor",
+    "to_tensor",
+    "trans",
+    "trunc",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "umulhi",
+    "unsqueeze",
+    "use_builder",
+    "view",
+    "where",
+    "xor_sum",
+    "zeros",
+    "zeros_like",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in NOT_BUILT_YET:
+        raise CompilationError(f"`tl.{name}` is not built yet", help=NOT_BUILT_YET[name])
+    raise AttributeError(f"blocklang.language has no {name!r}")

@@ -1,0 +1,374 @@
+"""The types that a kernel can name: `tl.float32`, `tl.pointer_type(tl.int8)`, `tl.block_type(tl.int32, [64])`.
+
+A view of `blocklang.ir.types` under the language's names: every object here stands for exactly one IR type, and
+`ir_type` and `type_from_ir` convert. Signedness is part of a type; `int1` counts as unsigned.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+from blocklang.diagnostics import CompilationError
+from blocklang.ir import types as ir
+
+
+class dtype:
+    """The type of one number.
+
+    Args:
+        name: its short name: int1, int8 ... int64, uint8 ... uint64, fp16, bf16, fp32, fp64.
+
+    Attributes:
+        name: the short name, also `str(dtype)`.
+        primitive_bitwidth: bits of a value.
+        int_bitwidth: bits of a value of an integer type.
+        int_signedness: `SIGNEDNESS` of an integer type.
+        fp_mantissa_width: explicit bits of a float's mantissa.
+        exponent_bias: bias of a float's exponent.
+    """
+
+    class SIGNEDNESS(enum.Enum):
+        SIGNED = 0
+        UNSIGNED = 1
+
+    class KIND(enum.Enum):
+        BOOLEAN = 0
+        INTEGRAL = 1
+        FLOATING = 2
+
+    _IR_NAMES: ClassVar[dict[str, str]] = {
+        "int1": "i1",
+        **{f"int{n}": f"i{n}" for n in (8, 16, 32, 64)},
+        **{f"uint{n}": f"u{n}" for n in (8, 16, 32, 64)},
+        "fp16": "f16",
+        "bf16": "bf16",
+        "fp32": "f32",
+        "fp64": "f64",
+    }
+    _FLOAT_LAYOUT: ClassVar[dict[str, tuple[int, int]]] = {
+        "fp16": (10, 15),
+        "bf16": (7, 127),
+        "fp32": (23, 127),
+        "fp64": (52, 1023),
+    }
+
+    def __init__(self, name: str) -> None:
+        if name not in self._IR_NAMES:
+            raise CompilationError(f"there is no dtype {name!r}", help=f"one of {', '.join(self._IR_NAMES)}")
+        self.name = name
+        self.ir_type: ir.ScalarType = ir.SCALARS[self._IR_NAMES[name]]
+        self.primitive_bitwidth = self.ir_type.bits
+        if self.ir_type.is_float:
+            self.fp_mantissa_width, self.exponent_bias = self._FLOAT_LAYOUT[name]
+        else:
+            self.int_bitwidth = self.ir_type.bits
+            signed = self.ir_type.is_signed
+            self.int_signedness = self.SIGNEDNESS.SIGNED if signed else self.SIGNEDNESS.UNSIGNED
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, dtype) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def scalar(self) -> dtype:
+        return self
+
+    @property
+    def element_ty(self) -> dtype:
+        return self
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return ()
+
+    @property
+    def numel(self) -> int:
+        return 1
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element in memory."""
+        return self.ir_type.bytes
+
+    def kind(self) -> dtype.KIND:
+        if self.is_floating():
+            return self.KIND.FLOATING
+        return self.KIND.BOOLEAN if self.is_int1() else self.KIND.INTEGRAL
+
+    def get_int_min_value(self) -> int:
+        return self.ir_type.minimum
+
+    def get_int_max_value(self) -> int:
+        return self.ir_type.maximum
+
+    def get_block_shapes(self) -> tuple[int, ...]:
+        return ()
+
+    def with_element_ty(self, element_ty: dtype) -> dtype:
+        return element_ty
+
+    def to(self, *_: object) -> None:
+        raise CompilationError(
+            f"a dtype has no values to convert: {self.name}.to",
+            help="call `.to(dtype)` on a block or a scalar",
+        )
+
+    @staticmethod
+    def is_dtype(name: str) -> bool:
+        return name in dtype._IR_NAMES
+
+    def is_ptr(self) -> bool:
+        return False
+
+    def is_block(self) -> bool:
+        return False
+
+    def is_const(self) -> bool:
+        return False
+
+    def is_numeric(self) -> bool:
+        return True
+
+    def is_floating(self) -> bool:
+        return self.ir_type.is_float
+
+    def is_standard_floating(self) -> bool:
+        return self.ir_type.is_float
+
+    def is_fp8(self) -> bool:
+        return False
+
+    def is_int(self) -> bool:
+        return self.ir_type.is_integer
+
+    def is_int_signed(self) -> bool:
+        return self.ir_type.is_signed
+
+    def is_int_unsigned(self) -> bool:
+        return self.ir_type.is_integer and not self.ir_type.is_signed
+
+    def is_bool(self) -> bool:
+        return self.name == "int1"
+
+    def is_int1(self) -> bool:
+        return self.name == "int1"
+
+    def is_int8(self) -> bool:
+        return self.name == "int8"
+
+    def is_int16(self) -> bool:
+        return self.name == "int16"
+
+    def is_int32(self) -> bool:
+        return self.name == "int32"
+
+    def is_int64(self) -> bool:
+        return self.name == "int64"
+
+    def is_uint8(self) -> bool:
+        return self.name == "uint8"
+
+    def is_uint16(self) -> bool:
+        return self.name == "uint16"
+
+    def is_uint32(self) -> bool:
+        return self.name == "uint32"
+
+    def is_uint64(self) -> bool:
+        return self.name == "uint64"
+
+    def is_fp16(self) -> bool:
+        return self.name == "fp16"
+
+    def is_bf16(self) -> bool:
+        return self.name == "bf16"
+
+    def is_fp32(self) -> bool:
+        return self.name == "fp32"
+
+    def is_fp64(self) -> bool:
+        return self.name == "fp64"
+
+
+class pointer_type(dtype):
+    """The type of an address of elements in global memory.
+
+    Args:
+        element_ty: type of one element.
+        address_space: accepted as Triton does; there is one global memory.
+        const: True refuses stores.
+    """
+
+    def __init__(self, element_ty: dtype, address_space: int = 1, const: bool = False) -> None:
+        if not isinstance(element_ty, dtype) or element_ty.is_ptr() or element_ty.is_block():
+            raise CompilationError(f"a pointer points at numbers, not at {element_ty}")
+        self._element = element_ty
+        self.address_space = address_space
+        self.const = const
+        self.pointer_ir_type = ir.PointerType(element_ty.ir_type, const=const)
+        self.name = f"pointer<{'const ' if const else ''}{element_ty.name}>"
+        self.primitive_bitwidth = 64
+
+    @property
+    def element_ty(self) -> dtype:
+        return self._element
+
+    @property
+    def itemsize(self) -> int:
+        return 8
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, pointer_type) and self.pointer_ir_type == other.pointer_ir_type
+
+    def __hash__(self) -> int:
+        return hash(self.pointer_ir_type)
+
+    def is_ptr(self) -> bool:
+        return True
+
+    def is_const(self) -> bool:
+        return self.const
+
+    def is_numeric(self) -> bool:
+        return False
+
+    def is_floating(self) -> bool:
+        return False
+
+    def is_standard_floating(self) -> bool:
+        return False
+
+    def is_int(self) -> bool:
+        return False
+
+    def is_int_signed(self) -> bool:
+        return False
+
+    def is_int_unsigned(self) -> bool:
+        return False
+
+
+class block_type(dtype):
+    """The type of a block of values.
+
+    Args:
+        element_ty: type of one lane, a number or a pointer.
+        shape: extents, at least one axis.
+    """
+
+    def __init__(self, element_ty: dtype, shape: Sequence[int]) -> None:
+        self._element = element_ty
+        self._shape = tuple(int(n) for n in shape)
+        if not self._shape or any(n < 1 for n in self._shape):
+            raise CompilationError(f"a block needs positive extents, got {list(self._shape)}")
+        self.name = f"<{list(self._shape)}, {element_ty.name}>"
+
+    @property
+    def scalar(self) -> dtype:
+        return self._element
+
+    @property
+    def element_ty(self) -> dtype:
+        return self._element
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self._shape)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, block_type) and self._shape == other._shape and self._element == other._element
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._element, self._shape))
+
+    def get_block_shapes(self) -> tuple[int, ...]:
+        return self._shape
+
+    def with_element_ty(self, element_ty: dtype) -> dtype:
+        return block_type(element_ty, self._shape)
+
+    def is_block(self) -> bool:
+        return True
+
+    def is_ptr(self) -> bool:
+        return False
+
+    def is_numeric(self) -> bool:
+        return False
+
+    def is_floating(self) -> bool:
+        return False
+
+    def is_int(self) -> bool:
+        return False
+
+    def is_int1(self) -> bool:
+        return self._element.is_int1()
+
+    def is_bool(self) -> bool:
+        return self.is_int1()
+
+
+class const:
+    """Annotation of a pointer parameter that the kernel only reads: `x: tl.const`."""
+
+
+int1 = dtype("int1")
+int8, int16, int32, int64 = (dtype(f"int{n}") for n in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (dtype(f"uint{n}") for n in (8, 16, 32, 64))
+float16 = dtype("fp16")
+bfloat16 = dtype("bf16")
+float32 = dtype("fp32")
+float64 = dtype("fp64")
+pi32_t = pointer_type(int32)
+
+DTYPES: tuple[dtype, ...] = (
+    int1,
+    *(int8, int16, int32, int64),
+    *(uint8, uint16, uint32, uint64),
+    *(float16, bfloat16, float32, float64),
+)
+_BY_IR = {d.ir_type: d for d in DTYPES}
+
+
+def type_from_ir(type_: ir.Type) -> dtype:
+    """The language's object for an IR type."""
+    match type_:
+        case ir.ScalarType():
+            return _BY_IR[type_]
+        case ir.PointerType():
+            return pointer_type(_BY_IR[type_.element], const=type_.const)
+        case ir.BlockType():
+            return block_type(type_from_ir(type_.element), type_.shape)
+    raise ValueError(f"no type of the language: {type_}")
+
+
+def element_ir_type(type_: dtype) -> ir.ScalarType | ir.PointerType:
+    """The IR type of one number or pointer. Raises CompilationError for a block type."""
+    if isinstance(type_, pointer_type):
+        return type_.pointer_ir_type
+    if isinstance(type_, block_type):
+        return element_ir_type(type_.scalar)
+    return type_.ir_type
+
+
+def ir_type(type_: dtype) -> ir.Type:
+    """The IR type that `type_` stands for."""
+    return ir.with_shape(element_ir_type(type_), type_.shape)

@@ -1,0 +1,146 @@
+"""What a kernel says about its values and to the compiler: hints, compile-time checks, loop iterators.
+
+Hints have no effect on the values; each returns its operand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from blocklang.diagnostics import CompilationError, CompileTimeAssertionFailure
+from blocklang.language.constexpr import describe, is_compile_time, static_int, unwrap
+from blocklang.language.registry import builtin
+from blocklang.language.shape import block_shape
+from blocklang.language.tensor import tensor
+
+
+def _check_values(input: Any, values: Any, what: str) -> Any:
+    plain = unwrap(values)
+    numbers = plain if isinstance(plain, (tuple, list)) else (values,)
+    for number in numbers:
+        static_int(number, f"a value of {what}")
+    rank = len(block_shape(input)) if isinstance(input, tensor) else 0
+    if len(numbers) != max(rank, 1):
+        raise CompilationError(f"{what} needs one value per axis: {max(rank, 1)}, got {len(numbers)}")
+    return input
+
+
+@builtin
+def multiple_of(input: Any, values: Any) -> Any:
+    """Say that the first element along each axis is a multiple of a number. Returns the operand.
+
+    Example:
+        offsets = tl.multiple_of(tl.arange(0, 8), 8)
+    """
+    return _check_values(input, values, "multiple_of")
+
+
+@builtin
+def max_contiguous(input: Any, values: Any) -> Any:
+    """Say how many elements along each axis follow one another. Returns the operand.
+
+    Example:
+        offsets = tl.max_contiguous(tl.arange(0, 8), 8)
+    """
+    return _check_values(input, values, "max_contiguous")
+
+
+@builtin
+def max_constancy(input: Any, values: Any) -> Any:
+    """Say how many elements along each axis are equal. Returns the operand.
+
+    Example:
+        rows = tl.max_constancy(tl.arange(0, 8) // 8, 8)
+    """
+    return _check_values(input, values, "max_constancy")
+
+
+@builtin
+def assume(cond: Any) -> None:
+    """Say that a condition holds. Nothing checks it.
+
+    Example:
+        tl.assume(n > 0)
+    """
+
+
+@builtin
+def debug_barrier() -> None:
+    """Wait for all lanes of the program: nothing to do, since operations follow one another.
+
+    Example:
+        tl.debug_barrier()
+    """
+
+
+@builtin
+def static_assert(cond: Any, msg: Any = "") -> None:
+    """Stop the compilation unless a compile-time condition holds.
+
+    Args:
+        cond: known at compile time.
+        msg: what the error says.
+
+    Example:
+        tl.static_assert(BLOCK % 16 == 0, "BLOCK must be a multiple of 16")
+    """
+    if not is_compile_time(cond):
+        raise CompilationError(
+            f"static_assert needs a condition known at compile time, got {describe(cond)}",
+            help="`tl.constexpr` parameters, shapes and dtypes are known; run-time values are not",
+        )
+    if not unwrap(cond):
+        text = str(unwrap(msg))
+        raise CompileTimeAssertionFailure(f"static_assert failed: {text}" if text else "static_assert failed")
+
+
+@builtin
+def static_print(*values: Any, sep: Any = " ", end: Any = "\n") -> None:
+    """Print compile-time values, and the types of run-time values, while the kernel is compiled.
+
+    Example:
+        tl.static_print("BLOCK is", BLOCK)
+    """
+    print(*(unwrap(v) for v in values), sep=str(unwrap(sep)), end=str(unwrap(end)))
+
+
+@dataclass(frozen=True)
+class range:
+    """`for i in tl.range(...)`: as Python's `range`, with hints for the compiler that change no value.
+
+    Args:
+        arg1, arg2, step: as in `range(stop)`, `range(start, stop)`, `range(start, stop, step)`.
+        num_stages: how far ahead loads may run.
+        loop_unroll_factor, disallow_acc_multi_buffer, flatten, warp_specialize, disable_licm: accepted.
+
+    Example:
+        for k in tl.range(0, 4, num_stages=2):
+            total += k
+    """
+
+    arg1: Any
+    arg2: Any = None
+    step: Any = None
+    num_stages: Any = None
+    loop_unroll_factor: Any = None
+    disallow_acc_multi_buffer: Any = False
+    flatten: Any = False
+    warp_specialize: Any = False
+    disable_licm: Any = False
+
+    def bounds(self) -> tuple[Any, Any, Any]:
+        """Start, stop and step."""
+        step = 1 if unwrap(self.step) is None else self.step
+        if unwrap(self.arg2) is None:
+            return 0, self.arg1, step
+        return self.arg1, self.arg2, step
+
+
+class static_range(range):
+    """`for i in tl.static_range(...)`: the loop is unrolled, and the index is known at compile time.
+
+    Example:
+        for i in tl.static_range(4):
+            total += i
+    """

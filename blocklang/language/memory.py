@@ -1,0 +1,162 @@
+"""Access to the user's arrays: `load` and `store` through pointers and blocks of pointers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from blocklang.diagnostics import CompilationError
+from blocklang.ir.types import shape_of
+from blocklang.language import dtypes as tl
+from blocklang.language.broadcasting import broadcast_block, common_shape, spread
+from blocklang.language.casting import cast_element
+from blocklang.language.constexpr import describe, static_bool, static_choice, unwrap
+from blocklang.language.registry import builtin
+from blocklang.language.tensor import constant, emit, tensor, to_tensor
+from blocklang.ops.memory import CACHE_MODIFIERS_LOAD, CACHE_MODIFIERS_STORE, EVICTION_POLICIES, Load, Store
+
+_NO_BLOCK_POINTERS = "block pointers are not built yet; write the offsets and a mask"
+
+
+def _pointer(value: Any, what: str) -> tensor:
+    if isinstance(value, tensor) and value.dtype.is_ptr():
+        return value
+    raise CompilationError(
+        f"{what} needs a pointer or a block of pointers, got {describe(value)}",
+        help="pass the array itself to the kernel, and add offsets to it",
+    )
+
+
+def _mask(value: Any) -> tensor | None:
+    plain = unwrap(value)
+    if plain is None:
+        return None
+    if isinstance(plain, (bool, int)):
+        return constant(bool(plain), tl.int1)
+    if isinstance(plain, tensor) and plain.dtype.is_int1():
+        return plain
+    raise CompilationError(f"a mask must be int1, got {describe(value)}", help="compare, for instance `mask != 0`")
+
+
+def _refuse_block_pointer_options(boundary_check: Any, padding_option: Any) -> None:
+    if unwrap(boundary_check) not in ((), [], None) or unwrap(padding_option) not in ("", None):
+        raise CompilationError("boundary_check and padding_option are for block pointers", help=_NO_BLOCK_POINTERS)
+
+
+def _option(value: Any, what: str, choices: tuple[str, ...]) -> str:
+    return static_choice(unwrap(value) or "", what, choices)
+
+
+@builtin
+def load(
+    pointer: Any,
+    mask: Any = None,
+    other: Any = None,
+    boundary_check: Any = (),
+    padding_option: Any = "",
+    cache_modifier: Any = "",
+    eviction_policy: Any = "",
+    volatile: Any = False,
+) -> tensor:
+    """Read elements of an array.
+
+    Args:
+        pointer: a pointer, or a block of pointers.
+        mask: int1; where it is false, memory is not touched. Broadcast with the pointers.
+        other: the value of masked lanes, converted to the element type; 0 without it.
+        cache_modifier: '', '.ca', '.cg' or '.cv'; no effect on the values.
+        eviction_policy: '', 'evict_first', 'evict_last' or 'evict_normal'; no effect on the values.
+        volatile: True: read memory again, whatever is known of it.
+
+    Returns:
+        The elements, in the common shape of pointer, mask and other; a scalar for a scalar pointer.
+
+    Example:
+        x = tl.load(x_ptr + tl.arange(0, 8), mask=tl.arange(0, 8) < 5, other=0.0)
+    """
+    _refuse_block_pointer_options(boundary_check, padding_option)
+    address = _pointer(pointer, "load")
+    lanes, otherwise = _mask(mask), None if unwrap(other) is None else to_tensor(other)
+    if lanes is None and otherwise is not None:
+        raise CompilationError("`other` without `mask` has no meaning", help="give a mask, or leave `other` out")
+    if otherwise is not None:
+        otherwise = _other(other, address.dtype.element_ty)
+    given = [v for v in (address, lanes, otherwise) if v is not None]
+    shape = common_shape([shape_of(v.value.type) for v in given])
+    return emit(
+        Load,
+        spread(address, shape),
+        mask=None if lanes is None else broadcast_block(lanes, shape),
+        other=None if otherwise is None else broadcast_block(otherwise, shape),
+        cache_modifier=_option(cache_modifier, "cache_modifier", CACHE_MODIFIERS_LOAD),
+        eviction_policy=_option(eviction_policy, "eviction_policy", EVICTION_POLICIES),
+        volatile=static_bool(volatile, "volatile"),
+    )
+
+
+def _other(value: Any, element: tl.dtype) -> tensor:
+    plain = unwrap(value)
+    if isinstance(plain, (bool, int, float)) and (element.is_floating() or not isinstance(plain, float)):
+        return constant(plain, element)
+    return cast_element(to_tensor(value), element)
+
+
+@builtin
+def store(
+    pointer: Any,
+    value: Any,
+    mask: Any = None,
+    boundary_check: Any = (),
+    cache_modifier: Any = "",
+    eviction_policy: Any = "",
+) -> None:
+    """Write elements of an array.
+
+    Args:
+        pointer: a pointer, or a block of pointers, which decides the shape.
+        value: what to write, converted to the element type and broadcast to the pointers.
+        mask: int1, broadcast to the pointers; where it is false, memory is not touched.
+        cache_modifier: '', '.wb', '.cg', '.cs' (streaming) or '.wt'; no effect on the values.
+        eviction_policy: '', 'evict_first', 'evict_last' or 'evict_normal'; no effect on the values.
+
+    Example:
+        tl.store(out_ptr + tl.arange(0, 8), 1.0, mask=tl.arange(0, 8) < 5)
+    """
+    _refuse_block_pointer_options(boundary_check, "")
+    address = _pointer(pointer, "store")
+    if address.dtype.is_const():
+        raise CompilationError(
+            "cannot store through a const pointer", help="annotate the parameter without `tl.const`"
+        )
+    stored, lanes = _other(value, address.dtype.element_ty), _mask(mask)
+    shape = shape_of(address.value.type)
+    for operand, what in ((stored, "value"), (lanes, "mask")):
+        if operand is not None:
+            _check_fits(operand, what, address, shape)
+    from blocklang.language.context import current_builder
+
+    current_builder().create(
+        Store,
+        address.value,
+        broadcast_block(stored, shape).value,
+        **({} if lanes is None else {"mask": broadcast_block(lanes, shape).value}),
+        cache_modifier=_option(cache_modifier, "cache_modifier", CACHE_MODIFIERS_STORE),
+        eviction_policy=_option(eviction_policy, "eviction_policy", EVICTION_POLICIES),
+    )
+
+
+def _check_fits(operand: tensor, what: str, address: tensor, shape: tuple[int, ...]) -> None:
+    own = shape_of(operand.value.type)
+    fits = len(own) <= len(shape) and all(
+        n in (1, m) for n, m in zip(reversed(own), reversed(shape), strict=False)
+    )
+    if fits:
+        return
+    pointers = address.value.type
+    if what == "value":
+        message = f"cannot store {operand.value.type} through {pointers}"
+    else:
+        message = f"a mask of {operand.value.type} does not fit {pointers}"
+    lanes = f"has shape [{', '.join(map(str, shape))}]" if shape else "is a single pointer"
+    raise CompilationError(
+        message, help=f"the pointer {lanes}; add offsets of the {what}'s shape to it, or change the {what}"
+    )

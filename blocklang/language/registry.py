@@ -1,0 +1,28 @@
+"""Marks the functions that a kernel may call: `@builtin`.
+
+The frontend calls a marked function directly, with evaluated arguments, and refuses any other Python function. The
+mark also gathers the functions for the generated language reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+BUILTINS: dict[str, Callable[..., Any]] = {}
+
+
+def builtin(function: FunctionT) -> FunctionT:
+    """Register a function of the language under its own name."""
+    name = function.__name__
+    if name in BUILTINS:
+        raise ValueError(f"the builtin {name!r} is declared twice")
+    BUILTINS[name] = function
+    return function
+
+
+def is_builtin(function: object) -> bool:
+    """True for a function of the language."""
+    return BUILTINS.get(getattr(function, "__name__", "")) is function
