@@ -183,7 +183,7 @@ def _fold_bitcast(op: ops.Bitcast, a: Any) -> Number | None:
     source, target = _element(op), _result_element(op)
     if source.is_integer and target.is_integer:
         return wrap(int(a), target)
-    if target.bits < 32 or (source.is_float and math.isnan(a)):
+    if target.bits < 32 or source.is_float == target.is_float or (source.is_float and math.isnan(a)):
         return None
     unsigned = np.dtype(f"u{target.bytes}")
     if source.is_float:
