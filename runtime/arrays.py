@@ -77,7 +77,7 @@ def is_array(value: object) -> bool:
     """True if `value` claims to be an array of some kind."""
     if isinstance(value, np.ndarray):
         return True
-    if isinstance(value, (np.generic, type)):
+    if value is None or isinstance(value, (bool, int, float, str, np.generic, type)):
         return False
     kinds = ("data_ptr", "__array_interface__", "__dlpack__", "__cuda_array_interface__")
     return any(hasattr(value, name) for name in kinds)
@@ -174,3 +174,27 @@ def _refused_dtype(dtype: np.dtype[Any]) -> LaunchError:
     kinds = {"O": "Python objects", "U": "strings", "S": "bytes", "M": "dates", "m": "time differences"}
     what = f"{kinds[dtype.kind]} (dtype {dtype})" if dtype.kind in kinds else str(dtype)
     return LaunchError(f"arrays of {what} have no meaning in a kernel", help=_KNOWN)
+
+
+def strides(x: Any) -> tuple[int, ...]:
+    """The strides of an array in elements, one per axis, as a kernel's pointer arithmetic counts.
+
+    Raises:
+        LaunchError: a stride is no whole number of elements, or `x` is no array for a kernel.
+
+    Example:
+        >>> import numpy as np
+        >>> import blocklang as bl
+        >>> bl.strides(np.zeros((4, 6), np.float32)[::2])
+        (12, 1)
+    """
+    if not is_array(x):
+        raise LaunchError(f"strides() takes an array, not a {type(x).__name__}")
+    array = describe_array(x)
+    size = array.element.bytes
+    if any(stride % size for stride in array.strides):
+        raise LaunchError(
+            f"the strides of this array, {array.strides} bytes, are no whole elements of {size} bytes",
+            help="a field of records is not reachable in steps of its own size; copy it",
+        )
+    return tuple(stride // size for stride in array.strides)

@@ -87,18 +87,20 @@ def _carried(region: Region, index: int, initial: Value) -> list[Value]:
 
 def alias_class(arrays: Sequence[tuple[Array, bool]]) -> str:
     """The alias class of a launch, from its arrays and whether the kernel writes each."""
+    if not any(is_written for _, is_written in arrays):
+        return CLASSES[0]
     worst = 0
-    for (one, one_is_written), (other, other_is_written) in combinations(arrays, 2):
-        if one_is_written or other_is_written:
-            worst = max(worst, CLASSES.index(relation(one, other)))
+    described = [(array, array.byte_range(), is_written) for array, is_written in arrays]
+    for (one, span, one_is_written), (other, other_span, other_is_written) in combinations(described, 2):
+        meets = span[0] < other_span[1] and other_span[0] < span[1]
+        if meets and (one_is_written or other_is_written):
+            worst = max(worst, CLASSES.index(_overlap(one, other)))
     return CLASSES[worst]
 
 
-def relation(one: Array, other: Array) -> str:
-    """How the memory of two arrays overlaps."""
-    low, high = one.byte_range()
-    other_low, other_high = other.byte_range()
-    if high <= other_low or other_high <= low or low == high or other_low == other_high:
+def _overlap(one: Array, other: Array) -> str:
+    """The class of two arrays whose byte ranges meet."""
+    if 0 in one.shape or 0 in other.shape:
         return "disjoint"
     same_place = one.address == other.address and one.strides == other.strides
     return "same" if same_place and one.element.bytes == other.element.bytes else "unknown"

@@ -114,7 +114,7 @@ class JITFunction:
         self._version = version
         self._lock = threading.Lock()
         self._versions: dict[tuple[Spec | bool, ...], tuple[Version, ...]] = {}
-        self._chain = Chain(JITFunction._launch)
+        self._chain = Chain(JITFunction._start, JITFunction._launch)
         _functions.add(self)
 
     # ---- what it is ----
@@ -158,6 +158,12 @@ class JITFunction:
             _describe_or_mock(p, v, self.signature) for p, v in zip(self.params, values, strict=True)
         ]
         return self._executable(described, options).compiled
+
+    def _start(self, grid: object, /, *args: Any, **kwargs: Any) -> CompiledKernel:
+        """The launch before any table exists; a `kernel[grid]` that was kept from then finds later ones through it."""
+        launch = self._chain.first if self._chain.is_warm else JITFunction._launch
+        answer: CompiledKernel = launch(self, grid, *args, **kwargs)
+        return answer
 
     def _launch(self, grid: object, /, *args: Any, **kwargs: Any) -> CompiledKernel:
         """The launch in Python: every check, and compilation where it is needed."""

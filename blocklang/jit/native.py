@@ -291,13 +291,23 @@ def _integer_guard(parameter: Parameter, type_: ScalarType, divisible: int) -> d
 
 
 class Chain:
-    """The callables of one kernel: its tables, newest first, then the launch in Python."""
+    """The callables of one kernel: its tables, newest first, then the launch in Python.
 
-    def __init__(self, python: Callable[..., Any]) -> None:
+    Args:
+        start: what is called as long as there is no table; it looks here for one that was made since.
+        python: the launch in Python.
+    """
+
+    def __init__(self, start: Callable[..., Any], python: Callable[..., Any]) -> None:
         self._python = python
         self._tables: list[LaunchTable] = []
         self._seen: set[tuple[object, ...]] = set()
-        self.first: Callable[..., Any] = python
+        self.first: Callable[..., Any] = start
+
+    @property
+    def is_warm(self) -> bool:
+        """True if there is a table."""
+        return bool(self._tables)
 
     def add(self, version: object, launch: WarmLaunch) -> None:
         """Put a table for this launch in front, unless one was made before or it cannot have one."""
