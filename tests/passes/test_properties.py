@@ -1,0 +1,55 @@
+"""Every classical pass keeps what random kernels compute, and what it leaves verifies and parses back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from blocklang.ir.core import Kernel
+from blocklang.ir.parser import parse_kernel
+from blocklang.ir.printer import print_kernel
+from blocklang.ir.rewriting import clone_kernel
+from blocklang.ir.verifier import verify
+from blocklang.passes.canonicalise import canonicalise
+from blocklang.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
+from blocklang.passes.eliminate_dead_code import eliminate_dead_code
+from blocklang.passes.hoist_loop_invariants import hoist_loop_invariants
+from tests.passes.cases import Pass
+from tests.passes.random_kernels import assert_same_bits, outputs_of, random_kernels
+
+PASSES = (canonicalise, eliminate_common_subexpressions, eliminate_dead_code, hoist_loop_invariants)
+
+
+def check(kernel: Kernel, *passes: Pass) -> None:
+    verify(kernel)
+    expected = outputs_of(kernel)
+    changed = clone_kernel(kernel)
+    for run in passes:
+        run(changed)
+        verify(changed)
+    text = print_kernel(changed)
+    assert print_kernel(parse_kernel(text)) == text
+    assert_same_bits(expected, outputs_of(changed))
+
+
+@pytest.mark.parametrize("run", PASSES, ids=lambda run: str(run.__name__))
+@given(kernel=random_kernels())
+@settings(max_examples=40)
+def test_a_pass_keeps_the_answer(run: Pass, kernel: Kernel) -> None:
+    check(kernel, run)
+
+
+@given(kernel=random_kernels())
+@settings(max_examples=40)
+def test_all_passes_keep_the_answer(kernel: Kernel) -> None:
+    check(kernel, *PASSES, *PASSES)
+
+
+@given(kernel=random_kernels())
+@settings(max_examples=20)
+def test_a_pass_that_runs_again_changes_nothing(kernel: Kernel) -> None:
+    for run in PASSES:
+        run(kernel)
+        once = print_kernel(kernel)
+        run(kernel)
+        assert print_kernel(kernel) == once
