@@ -1,0 +1,174 @@
+"""The stages in order: Block IR in, machine code out.
+
+    Block IR ─ passes ─▶ abstract Tile IR ─ schedule, place ─▶ placed Tile IR ─ codegen ─▶ LLVM IR ─▶ object code
+
+`compile_kernel` is what the jit calls. Everything a person may want to read (the text of each stage, assembly, timings) is produced when it
+is asked for, by running the stages again, so that an ordinary compilation pays for nothing that nobody reads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from blocklang.abi import KernelAbi
+from blocklang.codegen.kernel import emit_module
+from blocklang.codegen.objects import MachineCode, compile_module
+from blocklang.ir.core import Kernel
+from blocklang.ir.rewriting import clone_kernel
+from blocklang.ir.types import PointerType, ScalarType
+from blocklang.passes.pipeline import PipelineRun, run_pipeline
+from blocklang.passes.plan_memory import memory_plan, scratch_bytes
+from blocklang.passes.schedule import Schedule, choose_schedule
+from blocklang.target import Target, current_target
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """How to compile.
+
+    Attributes:
+        target: the CPU; None for the host, or what BLOCKLANG_CPU names.
+        schedule: makes the schedule; the default derives it from the kernel and the target.
+        verify: check the IR after every pass.
+    """
+
+    target: Target | None = None
+    schedule: Callable[[Kernel, Target], Schedule] = choose_schedule
+    verify: bool = False
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Every form of one kernel, as text.
+
+    Attributes:
+        block, tile, placed: the IR at the end of each level.
+        schedule: the schedule between tile and placed.
+        after: the IR after each pass, by name, in order.
+        seconds: how long each pass took.
+    """
+
+    block: str
+    tile: str
+    placed: str
+    schedule: str
+    after: dict[str, str]
+    seconds: dict[str, float]
+
+
+@dataclass
+class CompiledKernel:
+    """A kernel's machine code, and what a launch and a reader need to know about it.
+
+    Attributes:
+        abi: the entry's symbol, arguments and memory plan.
+        object_code: a relocatable object file that defines the entry.
+        source: the Block IR it was compiled from.
+        seconds: how long each stage took.
+    """
+
+    abi: KernelAbi
+    object_code: bytes
+    source: Kernel = field(repr=False)
+    options: CompileOptions = field(repr=False)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def forms(self) -> Stages:
+        """All IR forms as text."""
+        after: dict[str, str] = {}
+        run = _lower(self.source, self.options, lambda name, kernel: after.__setitem__(name, str(kernel)))
+        names = list(after)
+        return Stages(
+            block=after[names[names.index("lower_to_tile") - 1]],
+            tile=after["lower_to_tile"],
+            placed=after[names[-1]],
+            schedule=str(run.schedule),
+            after=after,
+            seconds=run.seconds,
+        )
+
+    @property
+    def stages(self) -> dict[str, str]:
+        """The text of each level and the schedule, by name."""
+        forms = self.forms
+        return {"block": forms.block, "tile": forms.tile, "placed": forms.placed, "schedule": forms.schedule}
+
+    @cached_property
+    def llvm_ir(self) -> str:
+        """The LLVM IR that the code generator wrote, before LLVM's passes."""
+        run = _lower(self.source, self.options, None)
+        return emit_module(run.kernel, _target(self.options), self.abi.name)
+
+    @cached_property
+    def machine_code(self) -> MachineCode:
+        return compile_module(self.llvm_ir, _target(self.options), assembly=True)
+
+    @property
+    def optimised_llvm_ir(self) -> str:
+        """The LLVM IR after LLVM's passes."""
+        return self.machine_code.optimised
+
+    @property
+    def assembly(self) -> str:
+        """The assembly of the object code."""
+        return self.machine_code.assembly
+
+
+def _target(options: CompileOptions) -> Target:
+    return options.target or current_target()
+
+
+def _lower(source: Kernel, options: CompileOptions, observer: Callable[[str, Kernel], None] | None) -> PipelineRun:
+    return run_pipeline(
+        clone_kernel(source),
+        _target(options),
+        schedule=options.schedule,
+        verify_each=options.verify,
+        observer=observer,
+    )
+
+
+def compile_kernel(kernel: Kernel, *, options: CompileOptions = CompileOptions()) -> CompiledKernel:
+    """Compile a kernel of level block to machine code. The kernel is not changed.
+
+    Raises:
+        CompilationError: the kernel asks for what this target cannot do.
+    """
+    target = _target(options)
+    run = _lower(kernel, options, None)
+    symbol = f"blocklang_{kernel.name}"
+    seconds = dict(run.seconds)
+    started = time.perf_counter()
+    text = emit_module(run.kernel, target, symbol)
+    seconds["emit_llvm"] = time.perf_counter() - started
+    started = time.perf_counter()
+    code = compile_module(text, target)
+    seconds["llvm"] = time.perf_counter() - started
+    return CompiledKernel(_abi(run.kernel, symbol), code.object_code, kernel, options, seconds)
+
+
+def _abi(kernel: Kernel, symbol: str) -> KernelAbi:
+    types = tuple(a.type for a in kernel.args)
+    assert all(isinstance(t, (ScalarType, PointerType)) for t in types)
+    return KernelAbi(
+        name=symbol,
+        argument_names=tuple(a.name for a in kernel.args),
+        argument_types=types,  # type: ignore[arg-type]
+        written=_written(kernel),
+        scratch_bytes=scratch_bytes(kernel),
+        buffers=memory_plan(kernel),
+    )
+
+
+def _written(kernel: Kernel) -> tuple[bool, ...]:
+    """Per argument, whether a store may go through it."""
+    from blocklang.analysis.memory_hazards import base_pointer
+    from blocklang.ops.memory import Store
+
+    bases = {base_pointer(op.pointer) for op in kernel.walk() if isinstance(op, Store)}
+    unknown = None in bases
+    return tuple(isinstance(a.type, PointerType) and (unknown or a in bases) for a in kernel.args)

@@ -1,0 +1,146 @@
+"""The pipeline: every pass in the order it runs, on one page.
+
+`run_pipeline` takes a kernel of level block through all of them, verifies between passes if asked to, times each, and hands every
+intermediate form to an observer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from blocklang.diagnostics import UsageError
+from blocklang.ir.core import Kernel
+from blocklang.ir.verifier import verify
+from blocklang.passes.canonicalise import canonicalise
+from blocklang.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
+from blocklang.passes.eliminate_dead_code import eliminate_dead_code
+from blocklang.passes.expand_maths import expand_maths
+from blocklang.passes.fuse_accumulators import fuse_accumulators
+from blocklang.passes.guard_accesses import guard_accesses
+from blocklang.passes.hoist_loop_invariants import hoist_loop_invariants
+from blocklang.passes.lower_to_tile import lower_to_tile
+from blocklang.passes.narrow_loops import narrow_loops
+from blocklang.passes.place import place
+from blocklang.passes.plan_memory import plan_memory
+from blocklang.passes.schedule import Schedule, choose_schedule
+from blocklang.passes.split_pointers import split_pointers
+from blocklang.target import Target
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass in its place: its name, what it does to a kernel, and why it stands here."""
+
+    name: str
+    run: Callable[[Kernel], None]
+    why: str
+
+
+BLOCK_PASSES: tuple[Pass, ...] = (
+    Pass("canonicalise", canonicalise, "what is constant is folded, so that all below sees fewer forms"),
+    Pass("eliminate_common_subexpressions", eliminate_common_subexpressions, "equal offsets become one value"),
+    Pass("hoist_loop_invariants", hoist_loop_invariants, "what a loop repeats is computed once"),
+    Pass("split_pointers", split_pointers, "loops carry a scalar instead of a block of pointers"),
+    Pass("canonicalise_again", canonicalise, "the split leaves additions of zero"),
+    Pass("eliminate_common_subexpressions_again", eliminate_common_subexpressions, "and equal sums"),
+    Pass("fuse_accumulators", fuse_accumulators, "acc += dot(a, b) becomes one product"),
+    Pass("eliminate_dead_code", eliminate_dead_code, "the last pass that sees whole blocks"),
+)
+
+TILE_PASSES: tuple[Pass, ...] = (Pass("lower_to_tile", lower_to_tile, "blocks become iterations over lanes"),)
+
+PLACED_PASSES: tuple[Pass, ...] = (
+    Pass("hoist_uniform", hoist_loop_invariants, "what lanes share leaves their loops, and can be reasoned about"),
+    Pass("merge_uniform", eliminate_common_subexpressions, "loops compute the same addresses and bounds"),
+    Pass("guard_accesses", guard_accesses, "offsets become 64-bit affine forms where a test proves it; masks become bounds"),
+    Pass("fold_affine", canonicalise, "affine forms leave products with one"),
+    Pass("hoist_bounds", hoist_loop_invariants, "bounds and bases leave the loops"),
+    Pass("merge_bounds", eliminate_common_subexpressions, "equal masks must be equal values for the next pass"),
+    Pass("narrow_loops", narrow_loops, "loops end where their masks do"),
+    Pass("expand_maths", expand_maths, "functions become arithmetic"),
+    Pass("fold_placed", canonicalise, "recipes and narrowed masks fold"),
+    Pass("merge_placed", eliminate_common_subexpressions, "recipes share constants and reductions"),
+    Pass("hoist_placed", hoist_loop_invariants, "constants and uniform parts leave the loops"),
+    Pass("clean_up", eliminate_dead_code, "masks and offsets that nobody reads any more"),
+    Pass("plan_memory", plan_memory, "buffers get their places; nothing may add one below"),
+)
+
+LEVELS = ("block", "tile", "placed")
+
+
+@dataclass
+class PipelineRun:
+    """What a run of the pipeline leaves behind.
+
+    Attributes:
+        kernel: the placed kernel.
+        schedule: the schedule that was applied.
+        seconds: per pass name, the time it took.
+    """
+
+    kernel: Kernel
+    schedule: Schedule
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+Observer = Callable[[str, Kernel], None]
+
+
+def run_pipeline(
+    kernel: Kernel,
+    target: Target,
+    *,
+    schedule: Callable[[Kernel, Target], Schedule] = choose_schedule,
+    verify_each: bool = False,
+    observer: Observer | None = None,
+) -> PipelineRun:
+    """Take `kernel` from level block to placed; it is changed on the way.
+
+    Args:
+        schedule: makes the schedule from the abstract form.
+        verify_each: check the rules of the IR after every pass.
+        observer: called with a pass's name and the kernel after it.
+    """
+    seconds: dict[str, float] = {}
+
+    def finish(name: str, started: float, current: Kernel) -> None:
+        seconds[name] = time.perf_counter() - started
+        if verify_each:
+            verify(current)
+        if observer is not None:
+            observer(name, current)
+
+    for one in BLOCK_PASSES + TILE_PASSES:
+        started = time.perf_counter()
+        one.run(kernel)
+        finish(one.name, started, kernel)
+    started = time.perf_counter()
+    chosen = schedule(kernel, target)
+    seconds["schedule"] = time.perf_counter() - started
+    started = time.perf_counter()
+    placed = place(kernel, chosen)
+    finish("place", started, placed)
+    for one in PLACED_PASSES:
+        started = time.perf_counter()
+        one.run(placed)
+        finish(one.name, started, placed)
+    return PipelineRun(placed, chosen, seconds)
+
+
+def pass_names() -> tuple[str, ...]:
+    """The names that `--after` takes, in order."""
+    before = [p.name for p in BLOCK_PASSES + TILE_PASSES]
+    return (*before, "place", *(p.name for p in PLACED_PASSES))
+
+
+def check_pass_name(name: str) -> str:
+    """Return `name` if a pass has it.
+
+    Raises:
+        UsageError: no pass has that name; the help lists all.
+    """
+    if name not in pass_names():
+        raise UsageError(f"there is no pass called {name!r}", help=f"the passes are {', '.join(pass_names())}")
+    return name

@@ -1,0 +1,90 @@
+"""Give every buffer its place in the scratch arena.
+
+    %a = buffer : buffer<64xf32>
+    %b = buffer : buffer<64xf32>
+
+becomes, if the last use of `%a` comes before the first of `%b`,
+
+    %a = buffer offset=0 : buffer<64xf32>
+    %b = buffer offset=0 : buffer<64xf32>
+
+A buffer lives from the first to the last operation of the kernel's body that mentions it, at whatever depth (a loop counts as one
+operation, so what is carried by it lives through all of it). Buffers that live at the same time do not overlap.
+
+Requires: level placed. Keeps: everything but offsets.
+"""
+
+from __future__ import annotations
+
+from blocklang.abi import SCRATCH_ALIGNMENT, BufferPlan
+from blocklang.ir.core import Kernel, Operation, Value
+from blocklang.ops.tile import BufferOp, View
+
+# A loop over lanes may read or write one whole step past the end of a row: the widest step (64 lanes of 8 bytes) stays inside.
+SLACK_BYTES = 64 * 8
+
+
+def lifetimes(kernel: Kernel) -> dict[BufferOp, tuple[int, int]]:
+    """Per buffer the positions in the kernel's body of the first and last operation that uses it."""
+    position = {op: i for i, op in enumerate(kernel.body.ops)}
+
+    def outermost(op: Operation) -> Operation:
+        while op.parent is not kernel.body:
+            parent = op.parent_op
+            assert parent is not None
+            op = parent
+        return op
+
+    def users(value: Value) -> list[Operation]:
+        found: list[Operation] = []
+        for user in value.users:
+            found += users(user.results[0]) if isinstance(user, View) else [user]
+        return found
+
+    spans: dict[BufferOp, tuple[int, int]] = {}
+    for op in kernel.body.ops:
+        if isinstance(op, BufferOp):
+            places = [position[outermost(u)] for u in users(op.result)]
+            if places:
+                spans[op] = (min(places), max(places))
+    return spans
+
+
+def plan_memory(kernel: Kernel) -> None:
+    """Set the offset of every buffer of the scratch space: first fit, larger buffers first."""
+    assert kernel.level == "placed"
+    spans = lifetimes(kernel)
+    placed: list[tuple[int, int, tuple[int, int]]] = []  # offset, end, lifetime
+    for op in sorted(spans, key=lambda o: (-o.byte_count(), spans[o])):
+        first, last = spans[op]
+        size = _rounded(op.byte_count() + SLACK_BYTES)
+        offset = 0
+        for start, end, (other_first, other_last) in sorted(placed):
+            if other_last < first or last < other_first:
+                continue
+            if offset + size <= start:
+                break
+            offset = max(offset, end)
+        op.attributes["offset"] = offset
+        placed.append((offset, offset + size, (first, last)))
+    for op in list(kernel.body.ops):
+        if isinstance(op, BufferOp) and op not in spans and not op.result.uses:
+            op.erase()
+
+
+def _rounded(size: int) -> int:
+    return -(-size // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
+
+
+def memory_plan(kernel: Kernel) -> tuple[BufferPlan, ...]:
+    """The plan as data, for the runtime, reports and the emulator."""
+    spans = lifetimes(kernel)
+    return tuple(
+        BufferPlan(op.result.name, op.space, op.offset, op.byte_count(), str(op.result.type), *spans[op]) for op in spans
+    )
+
+
+def scratch_bytes(kernel: Kernel) -> int:
+    """Size of the arena that the plan needs."""
+    ends = [op.offset + _rounded(op.byte_count() + SLACK_BYTES) for op in lifetimes(kernel)]
+    return max(ends, default=0)

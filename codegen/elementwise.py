@@ -1,0 +1,395 @@
+"""Machine code of lane-wise operations, for any number of lanes (0: scalars).
+
+A lowering takes the emitter, the operation and its operands' registers, all with `width` lanes, and returns the register of the
+result. f16 and bf16 are computed in f32 and rounded once. Every result is defined for every input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from blocklang.codegen.emitter import Emitter, llvm_scalar, llvm_type, splat_constant, vector_of
+from blocklang.codegen.floats import (
+    narrow_from_f32,
+    round_f64_to_odd_f32,
+    splat_number,
+    widen_to_f32,
+)
+from blocklang.ir.core import Operation
+from blocklang.ir.types import BF16, F16, F32, F64, I64, PointerType, ScalarType, Type, element_type
+from blocklang.ops import elementwise as ops
+from blocklang.target import Target
+
+SMALL_FLOATS = (F16, BF16)
+
+
+class Context:
+    """What lowerings share: where to write, for which target, how many lanes."""
+
+    def __init__(self, emit: Emitter, target: Target, width: int) -> None:
+        self.emit = emit
+        self.target = target
+        self.width = width
+
+    def type(self, type: Type) -> str:
+        return llvm_type(type, self.width)
+
+    @property
+    def mask_type(self) -> str:
+        return vector_of("i1", self.width)
+
+    def number(self, type: ScalarType, value: float) -> str:
+        return splat_number(type, value, self.width)
+
+    def select(self, condition: str, type: Type, a: str, b: str) -> str:
+        text = self.type(type)
+        return self.emit.op(f"select {self.mask_type} {condition}, {text} {a}, {text} {b}")
+
+    def intrinsic(self, name: str, type: Type, *arguments: str) -> str:
+        """Call an overloaded intrinsic whose operands and result have one type."""
+        scalar = llvm_scalar(type)
+        suffix = {"half": "f16", "float": "f32", "double": "f64"}.get(scalar, scalar)
+        text = self.type(type)
+        overload = f"v{self.width}{suffix}" if self.width else suffix
+        return self.emit.call(text, f"llvm.{name}.{overload}", [(text, a) for a in arguments])
+
+    def widen(self, type: ScalarType, text: str) -> str:
+        if type not in SMALL_FLOATS:
+            return text
+        return widen_to_f32(self.emit, type, text, self.width, hardware=self.target.has_f16c)
+
+    def narrow(self, type: ScalarType, text: str) -> str:
+        if type not in SMALL_FLOATS:
+            return text
+        return narrow_from_f32(self.emit, type, text, self.width, hardware=self.target.has_f16c)
+
+
+Lowering = Callable[[Context, Operation, list[str]], str]
+LOWERINGS: dict[type[Operation], Lowering] = {}
+
+
+def lowers(*classes: type[Operation]) -> Callable[[Lowering], Lowering]:
+    """Register the lowering of operations. Raises ValueError if one has a lowering already."""
+
+    def register(function: Lowering) -> Lowering:
+        for cls in classes:
+            if cls in LOWERINGS:
+                raise ValueError(f"{cls.name} has two lowerings")
+            LOWERINGS[cls] = function
+        return function
+
+    return register
+
+
+def scalar_type(op: Operation, index: int = 0) -> ScalarType:
+    """The element type of an operand."""
+    element = element_type(op.operands[index].type)
+    assert isinstance(element, ScalarType)
+    return element
+
+
+def working_type(type: ScalarType) -> ScalarType:
+    """The type that arithmetic on `type` is done in."""
+    return F32 if type in SMALL_FLOATS else type
+
+
+_FLOAT_OPCODES = {ops.Add: "fadd", ops.Sub: "fsub", ops.Mul: "fmul", ops.Div: "fdiv"}
+_INTEGER_OPCODES = {ops.Add: "add", ops.Sub: "sub", ops.Mul: "mul", ops.And: "and", ops.Or: "or", ops.Xor: "xor"}
+
+
+@lowers(ops.Add, ops.Sub, ops.Mul, ops.Div, ops.And, ops.Or, ops.Xor)
+def _arithmetic(c: Context, op: Operation, args: list[str]) -> str:
+    type = scalar_type(op)
+    if type.is_float:
+        lhs, rhs = (c.widen(type, a) for a in args)
+        return c.narrow(type, c.emit.op(f"{_FLOAT_OPCODES[op.__class__]} {c.type(working_type(type))} {lhs}, {rhs}"))
+    return c.emit.op(f"{_INTEGER_OPCODES[op.__class__]} {c.type(type)} {args[0]}, {args[1]}")
+
+
+@lowers(ops.IntegerDiv)
+def _integer_division(c: Context, op: Operation, args: list[str]) -> str:
+    type = scalar_type(op)
+    zero = c.emit.op(f"icmp eq {c.type(type)} {args[1]}, {c.number(type, 0)}")
+    return c.select(zero, type, c.number(type, 0), quotient(c, type, args[0], args[1], zero))
+
+
+def quotient(c: Context, type: ScalarType, lhs: str, rhs: str, zero: str) -> str:
+    """lhs / rhs truncated, with every divisor made harmless; lanes where `zero` holds divide by 1."""
+    if c.width and type.bits <= 32 and type.bits > 1:
+        return _quotient_in_f64(c, type, lhs, rhs, zero)
+    divisor = c.select(zero, type, c.number(type, 1), rhs)
+    if type.is_signed:
+        lowest = c.emit.op(f"icmp eq {c.type(type)} {lhs}, {c.number(type, type.minimum)}")
+        minus_one = c.emit.op(f"icmp eq {c.type(type)} {rhs}, {c.number(type, -1)}")
+        overflow = c.emit.op(f"and {c.mask_type} {lowest}, {minus_one}")
+        divisor = c.select(overflow, type, c.number(type, 1), divisor)
+    return c.emit.op(f"{'sdiv' if type.is_signed else 'udiv'} {c.type(type)} {lhs}, {divisor}")
+
+
+def _quotient_in_f64(c: Context, type: ScalarType, lhs: str, rhs: str, zero: str) -> str:
+    """A 32-bit quotient by a correctly rounded f64 division: a non-integral a / b is at least 1 / b away from an integer, and
+    |a / b| * 2^-53 < 1 / b, so that truncation is right. CPUs have no vector integer division."""
+    double = c.type(F64)
+    divisor = c.select(zero, type, c.number(type, 1), rhs)
+    convert = "sitofp" if type.is_signed else "uitofp"
+    a, b = (c.emit.op(f"{convert} {c.type(type)} {v} to {double}") for v in (lhs, divisor))
+    real = c.emit.op(f"fdiv {double} {a}, {b}")
+    wide = c.emit.op(f"{'fptosi' if type.is_signed else 'fptoui'} {double} {real} to {c.type(I64)}")
+    return c.emit.op(f"trunc {c.type(I64)} {wide} to {c.type(type)}")
+
+
+@lowers(ops.Rem)
+def _remainder(c: Context, op: Operation, args: list[str]) -> str:
+    type = scalar_type(op)
+    if type.is_float:
+        lhs, rhs = (c.widen(type, a) for a in args)
+        return c.narrow(type, c.emit.op(f"frem {c.type(working_type(type))} {lhs}, {rhs}"))
+    zero = c.emit.op(f"icmp eq {c.type(type)} {args[1]}, {c.number(type, 0)}")
+    whole = c.emit.op(f"mul {c.type(type)} {quotient(c, type, args[0], args[1], zero)}, {args[1]}")
+    # x rem 0 is x: the product above is x * 0.
+    return c.emit.op(f"sub {c.type(type)} {args[0]}, {whole}")
+
+
+@lowers(ops.Fma)
+def _fma(c: Context, op: Operation, args: list[str]) -> str:
+    type = scalar_type(op)
+    a, b, addend = (c.widen(type, v) for v in args)
+    return c.narrow(type, fused_multiply_add(c, working_type(type), a, b, addend))
+
+
+def fused_multiply_add(c: Context, type: ScalarType, a: str, b: str, addend: str) -> str:
+    """a * b + addend with one rounding, in hardware or, for f32, exactly through f64 (the product is exact there; the sum is rounded
+    to odd before it is rounded to f32). f64 without hardware falls back to the C library."""
+    if c.target.has_fma or type == F64:
+        return c.intrinsic("fma", type, a, b, addend)
+    double, word = c.type(F64), c.type(I64)
+    x, y, z = (c.emit.op(f"fpext {c.type(F32)} {v} to {double}") for v in (a, b, addend))
+    product = c.emit.op(f"fmul {double} {x}, {y}")
+    total = c.emit.op(f"fadd {double} {product}, {z}")
+    added = c.emit.op(f"fsub {double} {total}, {product}")
+    kept = c.emit.op(f"fsub {double} {total}, {added}")
+    lost_product = c.emit.op(f"fsub {double} {product}, {kept}")
+    lost_addend = c.emit.op(f"fsub {double} {z}, {added}")
+    error = c.emit.op(f"fadd {double} {lost_product}, {lost_addend}")
+    inexact = c.emit.op(f"fcmp one {double} {error}, {c.number(F64, 0.0)}")
+    bits = c.emit.op(f"bitcast {double} {total} to {word}")
+    low = c.emit.op(f"and {word} {bits}, {c.number(I64, 1)}")
+    even = c.emit.op(f"icmp eq {word} {low}, {c.number(I64, 0)}")
+    # The error points away from zero if its sign is the total's.
+    signs = c.emit.op(f"xor {word} {bits}, {c.emit.op(f'bitcast {double} {error} to {word}')}")
+    outward = c.emit.op(f"icmp sge {word} {signs}, {c.number(I64, 0)}")
+    step = c.select(outward, I64, c.number(I64, 1), c.number(I64, -1))
+    moved = c.emit.op(f"add {word} {bits}, {step}")
+    chosen = c.select(c.emit.op(f"and {c.mask_type} {inexact}, {even}"), I64, moved, bits)
+    odd = c.emit.op(f"bitcast {word} {chosen} to {double}")
+    return c.emit.op(f"fptrunc {double} {odd} to {c.type(F32)}")
+
+
+@lowers(ops.Minimum, ops.Maximum)
+def _extremum(c: Context, op: Operation, args: list[str]) -> str:
+    smaller = isinstance(op, ops.Minimum)
+    return extremum(c, scalar_type(op), args[0], args[1], smaller=smaller, propagate=bool(op.attributes.get("propagate_nan")))
+
+
+def extremum(c: Context, type: ScalarType, a: str, b: str, *, smaller: bool, propagate: bool = False) -> str:
+    """The smaller or larger of two lanes, as the operations `minimum` and `maximum` say."""
+    if type.is_float:
+        name = ("minimum" if smaller else "maximum") + ("" if propagate else "num")
+        lhs, rhs = c.widen(type, a), c.widen(type, b)
+        return c.narrow(type, c.intrinsic(name, working_type(type), lhs, rhs))
+    name = ("s" if type.is_signed else "u") + ("min" if smaller else "max")
+    return c.intrinsic(name, type, a, b)
+
+
+@lowers(ops.Shl, ops.Shr)
+def _shift(c: Context, op: Operation, args: list[str]) -> str:
+    type = scalar_type(op)
+    text = c.type(type)
+    if isinstance(op, ops.Shr) and type.is_signed:
+        count = c.intrinsic("umin", type, args[1], c.number(type, type.bits - 1))
+        return c.emit.op(f"ashr {text} {args[0]}, {count}")
+    shifted = c.emit.op(f"{'shl' if isinstance(op, ops.Shl) else 'lshr'} {text} {args[0]}, {args[1]}")
+    small = c.emit.op(f"icmp ult {text} {args[1]}, {c.number(type, type.bits)}") if type.bits > 1 else (
+        c.emit.op(f"icmp eq {text} {args[1]}, {c.number(type, 0)}")
+    )
+    return c.select(small, type, shifted, c.number(type, 0))
+
+
+@lowers(ops.UnsignedMulHigh)
+def _multiply_high(c: Context, op: Operation, args: list[str]) -> str:
+    type = scalar_type(op)
+    wide = vector_of(f"i{2 * type.bits}", c.width)
+    a, b = (c.emit.op(f"zext {c.type(type)} {v} to {wide}") for v in args)
+    product = c.emit.op(f"mul {wide} {a}, {b}")
+    count = splat_constant(f"i{2 * type.bits}", str(type.bits), c.width)
+    return c.emit.op(f"trunc {wide} {c.emit.op(f'lshr {wide} {product}, {count}')} to {c.type(type)}")
+
+
+_ORDERED = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
+
+
+@lowers(ops.Compare)
+def _compare(c: Context, op: Operation, args: list[str]) -> str:
+    predicate = op.attributes["predicate"]
+    element = element_type(op.operands[0].type)
+    if isinstance(element, ScalarType) and element.is_float:
+        lhs, rhs = (c.widen(element, a) for a in args)
+        return c.emit.op(f"fcmp {_ORDERED[predicate]} {c.type(working_type(element))} {lhs}, {rhs}")
+    signed = isinstance(element, ScalarType) and element.is_signed
+    code = predicate if predicate in ("eq", "ne") else f"{'s' if signed else 'u'}{predicate}"
+    return c.emit.op(f"icmp {code} {c.type(element)} {args[0]}, {args[1]}")
+
+
+@lowers(ops.Select)
+def _select(c: Context, op: Operation, args: list[str]) -> str:
+    return c.select(args[0], element_type(op.operands[1].type), args[1], args[2])
+
+
+@lowers(ops.Abs, ops.Neg)
+def _sign(c: Context, op: Operation, args: list[str]) -> str:
+    type = scalar_type(op)
+    text = c.type(type)
+    absolute = isinstance(op, ops.Abs)
+    if type in SMALL_FLOATS:
+        short = vector_of("i16", c.width)
+        bits = c.emit.op(f"bitcast {text} {args[0]} to {short}") if type == F16 else args[0]
+        number = splat_constant("i16", "32767" if absolute else "-32768", c.width)
+        changed = c.emit.op(f"{'and' if absolute else 'xor'} {short} {bits}, {number}")
+        return c.emit.op(f"bitcast {short} {changed} to {text}") if type == F16 else changed
+    if type.is_float:
+        return c.intrinsic("fabs", type, args[0]) if absolute else c.emit.op(f"fneg {text} {args[0]}")
+    if absolute and not type.is_signed:
+        return args[0]
+    negated = c.emit.op(f"sub {text} {c.number(type, 0)}, {args[0]}")
+    if not absolute:
+        return negated
+    return c.select(c.emit.op(f"icmp slt {text} {args[0]}, {c.number(type, 0)}"), type, negated, args[0])
+
+
+_ROUNDINGS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "roundeven"}
+
+
+@lowers(*(ops.FUNCTIONS[name] for name in _ROUNDINGS))
+def _hardware_function(c: Context, op: Operation, args: list[str]) -> str:
+    type = scalar_type(op)
+    return c.narrow(type, c.intrinsic(_ROUNDINGS[op.name], working_type(type), c.widen(type, args[0])))
+
+
+@lowers(ops.Bitcast)
+def _bitcast(c: Context, op: Operation, args: list[str]) -> str:
+    source, target = element_type(op.operands[0].type), element_type(op.results[0].type)
+    from_text, to_text = c.type(source), c.type(target)
+    if from_text == to_text:
+        return args[0]
+    opcode = "ptrtoint" if isinstance(source, PointerType) else "inttoptr" if isinstance(target, PointerType) else "bitcast"
+    return c.emit.op(f"{opcode} {from_text} {args[0]} to {to_text}")
+
+
+@lowers(ops.Cast)
+def _cast(c: Context, op: Operation, args: list[str]) -> str:
+    source, target = element_type(op.operands[0].type), element_type(op.results[0].type)
+    toward_zero = op.attributes.get("rounding") == "rtz"
+    return convert(c, source, target, args[0], toward_zero=toward_zero)
+
+
+def convert(c: Context, source: Type, target: Type, text: str, *, toward_zero: bool = False) -> str:
+    """Convert lanes by value, as the operation `cast` says."""
+    if source == target or (isinstance(source, PointerType) and isinstance(target, PointerType)):
+        return text
+    if isinstance(source, PointerType):
+        return c.emit.op(f"ptrtoint {c.type(source)} {text} to {c.type(target)}")
+    if isinstance(target, PointerType):
+        return c.emit.op(f"inttoptr {c.type(source)} {text} to {c.type(target)}")
+    assert isinstance(source, ScalarType) and isinstance(target, ScalarType)
+    if target.bits == 1:
+        return _to_bool(c, source, text)
+    if source.is_float:
+        wide, value = working_type(source), c.widen(source, text)
+        if target.is_float:
+            return _float_to_float(c, wide, target, value, toward_zero)
+        return _float_to_integer(c, wide, target, value)
+    if target.is_float:
+        return _integer_to_float(c, source, target, text)
+    if target.bits == source.bits:
+        return text
+    opcode = "trunc" if target.bits < source.bits else "sext" if source.is_signed else "zext"
+    return c.emit.op(f"{opcode} {c.type(source)} {text} to {c.type(target)}")
+
+
+def _to_bool(c: Context, source: ScalarType, text: str) -> str:
+    if source.is_float:
+        value = c.widen(source, text)
+        wide = working_type(source)
+        return c.emit.op(f"fcmp une {c.type(wide)} {value}, {c.number(wide, 0.0)}")
+    return c.emit.op(f"icmp ne {c.type(source)} {text}, {c.number(source, 0)}")
+
+
+def _float_to_float(c: Context, source: ScalarType, target: ScalarType, text: str, toward_zero: bool) -> str:
+    if source == target:
+        return text
+    if target == F64:
+        return c.emit.op(f"fpext {c.type(source)} {text} to {c.type(target)}")
+    if toward_zero:
+        return _toward_zero(c, source, target, text)
+    if source == F64 and target == F32:
+        return c.emit.op(f"fptrunc {c.type(source)} {text} to {c.type(target)}")
+    if source == F64:
+        text = round_f64_to_odd_f32(c.emit, text, c.width)
+    return c.narrow(target, text)
+
+
+def _toward_zero(c: Context, source: ScalarType, target: ScalarType, text: str) -> str:
+    """Round to nearest, then step back where the result is larger in magnitude. Two truncations are one truncation."""
+    if source == F64 and target != F32:
+        text, source = _toward_zero(c, F64, F32, text), F32
+    near = _float_to_float(c, source, target, text, toward_zero=False)
+    back = convert(c, target, source, near)
+    larger = c.emit.op(f"fcmp ogt {c.type(source)} {c.intrinsic('fabs', source, back)}, {c.intrinsic('fabs', source, text)}")
+    word = vector_of(f"i{target.bits}", c.width)
+    same = c.type(target) == word
+    bits = near if same else c.emit.op(f"bitcast {c.type(target)} {near} to {word}")
+    one = splat_constant(f"i{target.bits}", "1", c.width)
+    stepped = c.emit.op(f"sub {word} {bits}, {one}")
+    chosen = c.emit.op(f"select {c.mask_type} {larger}, {word} {stepped}, {word} {bits}")
+    return chosen if same else c.emit.op(f"bitcast {word} {chosen} to {c.type(target)}")
+
+
+def _float_to_integer(c: Context, source: ScalarType, target: ScalarType, text: str) -> str:
+    """Truncate; what is out of range goes to the nearest limit, NaN to 0. The hardware result is used only in range."""
+    real = c.type(source)
+    # Vectors convert to signed 32- or 64-bit lanes best.
+    via = target if target.bits >= 32 else ScalarType("i32", "int", 32)
+    converted = c.emit.op(f"{'fptosi' if via.is_signed else 'fptoui'} {real} {text} to {c.type(via)}")
+    value = converted if via is target else c.emit.op(f"trunc {c.type(via)} {converted} to {c.type(target)}")
+    too_large = c.emit.op(f"fcmp oge {real} {text}, {c.number(source, float(target.maximum + 1))}")
+    too_small = c.emit.op(f"fcmp ole {real} {text}, {c.number(source, float(target.minimum))}")
+    is_nan = c.emit.op(f"fcmp uno {real} {text}, {text}")
+    value = c.select(too_large, target, c.number(target, target.maximum), value)
+    value = c.select(too_small, target, c.number(target, target.minimum), value)
+    return c.select(is_nan, target, c.number(target, 0), value)
+
+
+def _integer_to_float(c: Context, source: ScalarType, target: ScalarType, text: str) -> str:
+    opcode = "sitofp" if source.is_signed else "uitofp"
+    if target in (F32, F64):
+        return c.emit.op(f"{opcode} {c.type(source)} {text} to {c.type(target)}")
+    if source.bits == 64:
+        text = _sticky_53_bits(c, source, text)
+    exact = c.emit.op(f"{opcode} {c.type(source)} {text} to {c.type(F64)}")
+    return c.narrow(target, round_f64_to_odd_f32(c.emit, exact, c.width))
+
+
+def _sticky_53_bits(c: Context, type: ScalarType, text: str) -> str:
+    """A 64-bit integer that f64 can hold and that rounds to fewer bits as the original does: where it has more than 53 bits, the
+    lowest 11 are folded into the bit above them."""
+    word = c.type(type)
+    low = c.emit.op(f"and {word} {text}, {c.number(type, 0x7FF)}")
+    sticky = c.emit.op(f"and {word} {c.emit.op(f'add {word} {low}, {c.number(type, 0x7FF)}')}, {c.number(type, 0x800)}")
+    high = c.emit.op(f"xor {word} {text}, {low}")
+    folded = c.emit.op(f"or {word} {high}, {sticky}")
+    if type.is_signed:
+        shifted = c.emit.op(f"add {word} {text}, {c.number(type, 1 << 53)}")
+        small = c.emit.op(f"icmp ule {word} {shifted}, {c.number(type, 1 << 54)}")
+    else:
+        small = c.emit.op(f"icmp ule {word} {text}, {c.number(type, 1 << 53)}")
+    return c.select(small, type, text, folded)
