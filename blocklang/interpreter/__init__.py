@@ -1,11 +1,24 @@
 """The NumPy meaning of every op, and the two drivers that run it.
 
-`run_kernel` walks IR of any level. Importing this package registers all evaluators.
+`run_kernel` walks IR of any level. `interpret_launch` runs the user's own Python function. Importing this
+package registers all evaluators.
 """
 
 from __future__ import annotations
 
 from blocklang.interpreter import control, creation, elementwise, memory, reduction, shape, tile
+from blocklang.interpreter.interpret import LaunchArgument, interpret_launch
 from blocklang.interpreter.run import run_kernel
 
-__all__ = ["control", "creation", "elementwise", "memory", "reduction", "run_kernel", "shape", "tile"]
+__all__ = [
+    "LaunchArgument",
+    "control",
+    "creation",
+    "elementwise",
+    "interpret_launch",
+    "memory",
+    "reduction",
+    "run_kernel",
+    "shape",
+    "tile",
+]

@@ -10,40 +10,61 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from blocklang.diagnostics import InterpreterError, Location
-from blocklang.interpreter.dtypes import Array
+from blocklang.interpreter.dtypes import Array, dtype_of
+from blocklang.ir.types import ScalarType
+
+
+class GlobalArray(Protocol):
+    """An array by its description, whatever library owns it."""
+
+    @property
+    def address(self) -> int:
+        """Of element [0, ...]."""
+        ...
+
+    @property
+    def element(self) -> ScalarType: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def writable(self) -> bool: ...
+    def byte_range(self) -> tuple[int, int]:
+        """The addresses [low, high) that hold elements."""
+        ...
 
 
 @dataclass(frozen=True)
 class Extent:
-    """The bytes of one array, from its lowest address to the end of its highest element."""
+    """The bytes of one array, from its lowest address to the end of its highest element.
 
-    name: str
-    array: Array
+    Attributes:
+        description: the array in words.
+        start: the address of element [0, ...].
+    """
+
+    description: str
+    start: int
+    element_size: int
     low: int
     high: int
+    writable: bool
     bytes: Array
 
     @classmethod
-    def of(cls, name: str, array: Array) -> Extent:
-        low, high = byte_bounds(array) if array.size else (address_of(array), address_of(array))
-        raw = (ctypes.c_uint8 * (high - low)).from_address(low)
-        return cls(
-            name,
-            array,
-            low,
-            high,
-            np.frombuffer(memoryview(raw), np.uint8) if high > low else np.empty(0, np.uint8),
-        )
-
-    @property
-    def writable(self) -> bool:
-        return bool(self.array.flags.writeable)
+    def of(cls, name: str, array: Array | GlobalArray) -> Extent:
+        if isinstance(array, np.ndarray):
+            low, high = byte_bounds(array) if array.size else (address_of(array), address_of(array))
+            dtype, writable = array.dtype, bool(array.flags.writeable)
+        else:
+            (low, high), dtype, writable = array.byte_range(), dtype_of(array.element), array.writable
+        words = f"{name!r} ({dtype} of shape {tuple(array.shape)})"
+        return cls(words, address_of(array), dtype.itemsize, low, high, writable, _bytes_at(low, high))
 
     def holds(self, addresses: Array, size: int) -> Array:
         """Which addresses start an element of `size` bytes that lies wholly inside."""
@@ -62,9 +83,18 @@ class Extent:
         return self.bytes, offsets[:, None] + np.arange(size)
 
 
-def address_of(array: Array) -> int:
+def _bytes_at(low: int, high: int) -> Array:
+    if low == high:
+        return np.empty(0, np.uint8)
+    raw = (ctypes.c_uint8 * (high - low)).from_address(low)
+    return np.frombuffer(memoryview(raw), np.uint8)
+
+
+def address_of(array: Array | GlobalArray) -> int:
     """The address of element [0, ...]."""
-    return int(array.__array_interface__["data"][0])
+    if isinstance(array, np.ndarray):
+        return int(array.__array_interface__["data"][0])
+    return array.address
 
 
 def _locate(flat: Array, size: int, extents: list[Extent]) -> tuple[list[tuple[Extent, Any]], Array]:
@@ -88,7 +118,7 @@ class AddressSpace:
         arrays: name and array of every argument that is one. They must outlive this object.
     """
 
-    def __init__(self, arrays: Iterable[tuple[str, Array]]) -> None:
+    def __init__(self, arrays: Iterable[tuple[str, Array | GlobalArray]]) -> None:
         self.extents = [Extent.of(name, array) for name, array in arrays]
 
     def load(self, addresses: Array, live: Array | None, dtype: np.dtype[Any], location: Location) -> Array:
@@ -153,20 +183,20 @@ class AddressSpace:
         if not self.extents:
             return InterpreterError(f"{action}, {where}the launch has no array", location=location)
         nearest = min(self.extents, key=lambda e: max(e.low - address, address + size - e.high, 0))
-        array = nearest.array
-        what = f"{nearest.name!r} ({array.dtype} of shape {array.shape})"
         if nearest.low <= address and address + size <= nearest.high:
             return InterpreterError(
-                f"{action}, {where}the array {what} is read-only",
+                f"{action}, {where}the array {nearest.description} is read-only",
                 location=location,
                 help="pass a writable array",
             )
-        element, rest = divmod(address - address_of(array), array.dtype.itemsize)
+        element, rest = divmod(address - nearest.start, nearest.element_size)
         place = f"element offset {element}" + (f" and {rest} bytes" if rest else "")
-        beyond = address + size - nearest.high if address + size > nearest.high else nearest.low - address
-        side = "past the end" if address + size > nearest.high else "before the start"
+        is_past = address + size > nearest.high
+        beyond = address + size - nearest.high if is_past else nearest.low - address
+        side = "past the end" if is_past else "before the start"
         return InterpreterError(
-            f"{action} out of bounds, {where}{place} from the start of {what}: {beyond} bytes {side}",
+            f"{action} out of bounds, {where}{place} from the start of {nearest.description}: "
+            f"{beyond} bytes {side}",
             location=location,
             help="mask the lanes that are outside of the array",
         )

@@ -31,8 +31,8 @@ def run_kernel(
 
     Args:
         kernel: at level 'block', 'tile' or 'placed'; it is taken to be verified.
-        arguments: one per argument of the kernel: an array for a pointer (the pointer is the address of its
-            element [0, ...]), a number for a scalar.
+        arguments: one per argument of the kernel: for a pointer an array (the pointer is the address of its
+            element [0, ...]) or its description (`GlobalArray`), for a scalar a number.
         grid: one to three extents.
         programs: run only these linear ids, in the order given.
 
@@ -44,9 +44,9 @@ def run_kernel(
     names = [arg.name or str(i) for i, arg in enumerate(kernel.args)]
     if len(arguments) != len(names):
         raise LaunchError(f"{kernel.name} takes {len(names)} arguments, got {len(arguments)}")
-    arrays = [(n, a) for n, a in zip(names, arguments, strict=True) if isinstance(a, np.ndarray)]
-    memory = AddressSpace(arrays)
     data = [argument_data(n, a.type, x) for n, a, x in zip(names, kernel.args, arguments, strict=True)]
+    is_array = [isinstance(arg.type, PointerType) for arg in kernel.args]
+    memory = AddressSpace((n, a) for n, a, is_ in zip(names, arguments, is_array, strict=True) if is_)
     with np.errstate(all="ignore"):
         for linear in range(math.prod(extents)) if programs is None else programs:
             machine = Machine(memory, program_index(linear, extents), extents, make_arenas(kernel))
@@ -79,8 +79,9 @@ def argument_data(name: str, type_: Type, argument: Any) -> Array:
 
 
 def _pointer(name: str, type_: PointerType, argument: Any) -> Array:
-    if not isinstance(argument, np.ndarray):
+    if isinstance(argument, np.ndarray):
+        if argument.dtype not in (dtype_of(type_.element), memory_dtype_of(type_.element)):
+            raise LaunchError(f"argument {name!r} must be an array of {type_.element}, got {argument.dtype}")
+    elif not hasattr(argument, "byte_range"):
         raise LaunchError(f"argument {name!r} must be an array for a {type_}, got {type(argument).__name__}")
-    if argument.dtype not in (dtype_of(type_.element), memory_dtype_of(type_.element)):
-        raise LaunchError(f"argument {name!r} must be an array of {type_.element}, got {argument.dtype}")
     return np.array(address_of(argument), ADDRESS)

@@ -35,7 +35,8 @@ class tensor:
         self.value = value
 
     def __repr__(self) -> str:
-        return f"tensor({self.value.type})"
+        data = getattr(self.value, "data", None)  # the interpreter's values know theirs
+        return f"tensor({self.value.type})" if data is None else f"tensor({data}, {self.dtype})"
 
     @property
     def handle(self) -> Value:

@@ -1,0 +1,151 @@
+"""Driver two: run the user's own function, line by line, with every operation evaluated as it is reached.
+
+`print` shows numbers, `breakpoint()` stops on the user's line, and an error points at it. Programs run one
+after another in ascending linear id, axis 0 fastest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import CodeType, TracebackType
+from typing import Any, NoReturn
+
+from blocklang.diagnostics import (
+    BlocklangError,
+    CompilationError,
+    CompileTimeAssertionFailure,
+    InterpreterError,
+    Location,
+    UnsupportedLanguageConstruct,
+)
+from blocklang.interpreter.address_space import AddressSpace
+from blocklang.interpreter.eager import EagerBuilder, EagerMachine, EagerValue
+from blocklang.interpreter.rewriting import Code
+from blocklang.interpreter.rules import CodeOf, Rules
+from blocklang.interpreter.run import argument_data, grid_extents, program_index
+from blocklang.ir.types import PointerType, ScalarType
+from blocklang.language.constexpr import constexpr
+from blocklang.language.context import use_builder
+from blocklang.language.tensor import tensor
+
+
+@dataclass(frozen=True)
+class LaunchArgument:
+    """An argument of an interpreted launch.
+
+    Attributes:
+        value: for a pointer an array (NumPy's, or a description as `address_space.GlobalArray`), for a
+            scalar a number, for a compile-time value anything.
+        type: of the run-time argument; None for a compile-time value.
+    """
+
+    value: Any
+    type: ScalarType | PointerType | None = None
+
+
+def interpret_launch(
+    code: Code,
+    arguments: Mapping[str, LaunchArgument],
+    grid: Sequence[int],
+    *,
+    code_of: CodeOf = lambda function: None,
+) -> None:
+    """Run every program of a launch in Python.
+
+    Args:
+        code: the kernel's source.
+        arguments: for every parameter, by name.
+        grid: one to three extents.
+        code_of: the source of a kernel that this one calls; None for anything else.
+
+    Raises:
+        InterpreterError: the kernel failed, with the place in the user's file.
+        CompileTimeAssertionFailure: a `static_assert` was false.
+    """
+    extents = grid_extents(grid)
+    arrays = [(n, a.value) for n, a in arguments.items() if isinstance(a.type, PointerType)]
+    memory = AddressSpace(arrays)
+    rules_builder = EagerBuilder(EagerMachine(memory, (0, 0, 0), extents))
+    rules = Rules(rules_builder, code_of)
+    with _errors_at_the_users_line(rules, code), use_builder(rules_builder):
+        function = rules.function_of(code)
+        values = {name: _value(name, argument) for name, argument in arguments.items()}
+        for linear in range(math.prod(extents)):
+            rules_builder.machine.program = program_index(linear, extents)
+            function(**values)
+
+
+def _value(name: str, argument: LaunchArgument) -> Any:
+    if argument.type is None:
+        return constexpr(argument.value)
+    value = EagerValue(argument.type, argument_data(name, argument.type, argument.value))
+    value.name = name
+    return tensor(value)
+
+
+@contextmanager
+def _errors_at_the_users_line(rules: Rules, code: Code) -> Iterator[None]:
+    """Give errors the place of the innermost line of a kernel; make them `InterpreterError`s."""
+    try:
+        yield
+    except BlocklangError as error:
+        place = _place(error.__traceback__, rules.codes)
+        if place is not None and (error.location is None or error.location.line == 0):
+            error.location, error.source = place
+        _raise(error, rules)
+    except AssertionError as error:
+        place = _place(error.__traceback__, rules.codes)
+        if place is None or not _is_raised_by_kernel(error.__traceback__, rules.codes):
+            raise
+        failure = InterpreterError(
+            f"the assertion does not hold: {error}" if error.args else "the assertion does not hold",
+            location=place[0],
+            source=place[1],
+        )
+        _raise(failure.with_traceback(error.__traceback__), rules)
+    except Exception as error:
+        place = _place(error.__traceback__, rules.codes)
+        error.add_note(f"in kernel `{code.name}`{f' at {place[0]}' if place else ''}, {_program(rules)}")
+        raise
+
+
+def _raise(error: BlocklangError, rules: Rules) -> NoReturn:
+    kept = (InterpreterError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct)
+    if isinstance(error, CompilationError) and not isinstance(error, kept):
+        error = InterpreterError(
+            error.message, location=error.location, help=error.help, source=error.source
+        ).with_traceback(error.__traceback__)
+    error.add_note(_program(rules))
+    raise error from None
+
+
+def _program(rules: Rules) -> str:
+    return f"in program {list(rules.builder.machine.program)}"
+
+
+def _place(traceback: TracebackType | None, codes: Mapping[CodeType, Code]) -> tuple[Location, str] | None:
+    """The innermost line of a kernel that a traceback passes, and the text for its caret."""
+    found: tuple[Location, str] | None = None
+    while traceback is not None:
+        running = traceback.tb_frame.f_code
+        code = codes.get(running)
+        if code is not None:
+            found = _location(code, running, traceback), code.padded_text
+        traceback = traceback.tb_next
+    return found
+
+
+def _location(code: Code, running: CodeType, traceback: TracebackType) -> Location:
+    line, end_line, column, end_column = list(running.co_positions())[traceback.tb_lasti // 2]
+    if line is None:
+        return Location(code.file, traceback.tb_lineno)
+    return Location(code.file, line, column or 0, end_line or 0, end_column or 0)
+
+
+def _is_raised_by_kernel(traceback: TracebackType | None, codes: Mapping[CodeType, Code]) -> bool:
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return traceback is not None and traceback.tb_frame.f_code in codes
