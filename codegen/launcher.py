@@ -1,20 +1,22 @@
 """The native launcher: one function for the process, behind every warm `kernel[grid](...)`.
 
-It is a METH_FASTCALL | METH_KEYWORDS function, written as LLVM IR, that reads a *launch table*: what the arguments of a
-launch must be for one compiled kernel, and where their values go. It checks, fills the slots of `abi`, and calls the
-entry. Whatever does not fit the table is handed on, unchanged, to the next callable: the launcher with another table, or
-the launch in Python, which makes every error message. So no check here needs a message, and none may be weaker than
-what the table was specialised on.
+It is a METH_FASTCALL | METH_KEYWORDS function, written as LLVM IR, that reads a *launch table*: what the
+arguments of a launch must be for one compiled kernel, and where their values go. It checks, fills the slots
+of `abi`, and calls the entry. Whatever does not fit the table is handed on, unchanged, to the next callable:
+the launcher with another table, or the launch in Python, which makes every error message. So no check here
+needs a message, and none may be weaker than what the table was specialised on.
 
     launch(self, args, nargs, kwnames)    self = (next callable, address of the table, owner of its memory)
                                           args = (the kernel's object, grid, arguments...)
 
-Checked, in this order: the launcher is switched on; number of positional and names of keyword arguments; globals and
-closure variables are the objects that were compiled in; a grid function is called; each argument's guard; alias class of
-the arrays; the launch is short. A launch shorter than HOLD_NS keeps the GIL; the time of every launch is learned.
+Checked, in this order: the launcher is switched on; number of positional and names of keyword arguments;
+globals and closure variables are the objects that were compiled in; a grid function is called; each
+argument's guard; alias class of the arrays; the launch is short. A launch shorter than HOLD_NS keeps the GIL;
+the time of every launch is learned.
 
-The table is an array of 8-byte fields, `TABLE`; guards, captured variables, pairs and names are arrays of records of 8-byte
-fields. The offsets into Python's and NumPy's objects are given and verified by the caller (`PythonLayout`).
+The table is an array of 8-byte fields, `TABLE`; guards, captured variables, pairs and names are arrays of
+records of 8-byte fields. The offsets into Python's and NumPy's objects are given and verified by the caller
+(`PythonLayout`).
 """
 
 from __future__ import annotations
@@ -411,7 +413,7 @@ done:
 
 
 def _check_array(layout: PythonLayout) -> str:
-    """An exact ndarray of the expected dtype, flags and alignment. Its record: low, high, object, element size."""
+    """An exact ndarray of the expected dtype, flags, alignment; its record: low, high, object, size."""
     return f"""
 define internal i1 @check_array(ptr %table, ptr %guard, ptr %object, ptr %slot, ptr %record) {{
 entry:
@@ -457,7 +459,7 @@ define internal i1 @divisibility_fits(ptr %guard, i64 %value) {{
 
 
 def _check_number() -> str:
-    """Integers in range, not 1 where 1 has a version of its own, divisible as expected; constants; floats; bools."""
+    """Integers in range, divisible as expected, not 1 if that has its own version; constants; floats; bools."""
     return f"""
 define internal i1 @check_integer(ptr %guard, ptr %object, ptr %slot) {{
 entry:
@@ -684,7 +686,7 @@ done:
 
 
 def _run(monotonic_clock: int) -> str:
-    """Run the programs if the launch is expected to be short and an arena is free; learn how long one took."""
+    """Run the programs if that is expected to be short and an arena is free; learn how long one took."""
     return f"""
 define internal double @now() {{
   %time = alloca [2 x i64]

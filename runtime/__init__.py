@@ -9,6 +9,7 @@
     launch     one launch of one loaded kernel
     fastcall   the native function behind a warm `kernel[grid](...)`
 
-Not here: what a kernel is specialised on (`blocklang.jit`) and how machine code is made (`blocklang.codegen`); they
-meet this room in `blocklang.abi`. llvmlite is imported by `loader` when the first object is loaded, not before.
+Not here: what a kernel is specialised on (`blocklang.jit`) and how machine code is made
+(`blocklang.codegen`); they meet this room in `blocklang.abi`. llvmlite is imported by `loader` when the first
+object is loaded, not before.
 """

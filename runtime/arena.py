@@ -31,7 +31,7 @@ _local = _Local()
 
 
 def scratch_address(size: int) -> int:
-    """The address of this thread's arena, which holds at least `size` bytes; valid until the thread asks for more."""
+    """The address of this thread's arena of at least `size` bytes; valid until the thread asks for more."""
     arena = _local.arena
     if arena is None or arena.size < size:
         _local.arena = None  # give the old one back before the larger one is taken

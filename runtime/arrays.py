@@ -1,7 +1,8 @@
 """What an array argument is in memory: address of element [0, ...], element type, shape, strides.
 
-Accepted without a copy: NumPy arrays, PyTorch CPU tensors, objects with the array interface or DLPack on the CPU. What
-has no meaning here (complex numbers, objects, records, the other byte order, memory of a GPU) is refused by name.
+Accepted without a copy: NumPy arrays, PyTorch CPU tensors, objects with the array interface or DLPack on the
+CPU. What has no meaning here (complex numbers, objects, records, the other byte order, memory of a GPU) is
+refused by name.
 
 Every object is asked once per launch; nothing is remembered, so a resized array is seen as it is.
 """

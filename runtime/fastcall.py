@@ -25,7 +25,7 @@ class _MethodDefinition(ctypes.Structure):
 
 
 class NativeFunction:
-    """A METH_FASTCALL | METH_KEYWORDS function in native code. Keep it as long as a callable made by `bind` lives."""
+    """A METH_FASTCALL | METH_KEYWORDS function in native code; it must outlive what `bind` makes."""
 
     def __init__(self, name: str, address: int) -> None:
         self._definition = _MethodDefinition(name.encode(), address, METH_FASTCALL_KEYWORDS, None)

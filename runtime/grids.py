@@ -36,7 +36,8 @@ def normalise_grid(grid: object) -> Grid:
         )
     if math.prod(extents) > MAXIMUM_PROGRAMS:
         raise LaunchError(f"the grid {grid!r} has more than 2^63 - 1 programs")
-    return (extents[0], *(extents + [1, 1])[1:3])  # type: ignore[return-value]
+    x, y, z = [*extents, 1, 1][:3]
+    return (x, y, z)
 
 
 def _extent(value: object, grid: object) -> int:
@@ -59,7 +60,8 @@ def _extent(value: object, grid: object) -> int:
 
 def _not_a_grid(grid: object) -> LaunchError:
     text = repr(grid)
+    shown = text if len(text) < 60 else type(grid).__name__
     return LaunchError(
-        f"the grid must be an integer or one to three integers, not {text if len(text) < 60 else type(grid).__name__}",
+        f"the grid must be an integer or one to three integers, not {shown}",
         help="write `kernel[(x,)](...)`, or `kernel[lambda meta: (bl.cdiv(n, meta['BLOCK']),)](...)`",
     )

@@ -3,8 +3,8 @@
 How it is decided, from the time that a program of this kernel took in earlier launches:
 - a first launch runs one program alone and takes its time;
 - if the rest takes less than `WAKE_NS`, waking workers costs more than it saves: the calling thread runs it;
-- else the programs are cut into `CHUNKS_PER_THREAD` chunks per thread, none longer than `LONGEST_CHUNK_NS` (so that an
-  interrupt from the keyboard is seen soon).
+- else the programs are cut into `CHUNKS_PER_THREAD` chunks per thread, none longer than `LONGEST_CHUNK_NS`
+  (so that an interrupt from the keyboard is seen soon).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class LoadedKernel:
     Attributes:
         abi: its arguments and scratch.
         entry: address of its entry.
-        program_ns: nanoseconds of one program, from earlier launches; NaN before the first. A C double, as native
-            launches keep it up to date too.
+        program_ns: nanoseconds of one program, from earlier launches; NaN before the first. A C double, as
+            native launches keep it up to date too.
     """
 
     def __init__(self, abi: KernelAbi, object_code: bytes) -> None:
@@ -88,7 +88,7 @@ class LoadedKernel:
         self._learn((perf_counter_ns() - start) * threads, programs)
 
     def _learn(self, nanoseconds: int, programs: int) -> None:
-        """Take in a measured time: half of it and half of what was known, so that one disturbed launch is forgotten."""
+        """Average a measured time with what was known, so that one disturbed launch is soon forgotten."""
         measured = max(nanoseconds, 1) / programs
         known = self.program_ns.value
         self.program_ns.value = measured if math.isnan(known) else (measured + known) / 2

@@ -1,12 +1,13 @@
 """Object code to callable machine code.
 
-A linker serves several objects; every object is a library of its own in it, so equal symbol names do not meet, and
-its machine code is freed when its `LoadedObject` is dropped. A linker keeps the name table of every library that it
-ever held (9 KiB each), so it takes `_OBJECTS_PER_LINKER` of them and goes when the last one is dropped: memory is
-bounded by what is alive. Measured: 0.3 ms for a small kernel; a linker or MCJIT engine for each takes 0.8 ms.
+A linker serves several objects; every object is a library of its own in it, so equal symbol names do not
+meet, and its machine code is freed when its `LoadedObject` is dropped. A linker keeps the name table of every
+library that it ever held (9 KiB each), so it takes `_OBJECTS_PER_LINKER` of them and goes when the last one
+is dropped: memory is bounded by what is alive. Measured: 0.3 ms for a small kernel; a linker or MCJIT engine
+for each takes 0.8 ms.
 
-Symbols that an object does not define (C and Python functions) are looked up in this process. llvmlite is imported
-with the first object.
+Symbols that an object does not define (C and Python functions) are looked up in this process. llvmlite is
+imported with the first object.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def host_target_machine(optimisation: int = 2) -> Any:
 
 
 def assemble(llvm_ir: str) -> bytes:
-    """Compile the runtime's own LLVM IR to an object for this CPU, fast rather than well: it is run once a launch."""
+    """Compile the runtime's own LLVM IR to an object, in little time: it runs once a launch."""
     import llvmlite.binding as llvm
 
     machine = host_target_machine(optimisation=0)

@@ -1,13 +1,13 @@
 """The persistent workers, and how one launch is spread over them.
 
-The programs of a launch are cut into chunks of consecutive ids. A thread takes the next chunk from an atomic counter,
-in machine code (`_DRAIN`), runs it in ascending order, and comes back for another: chunks start in ascending order,
-so a program may wait for any lower id. The calling thread works too; workers that are busy with another launch are
-not waited for, so concurrent launches make progress whatever the number of workers.
+The programs of a launch are cut into chunks of consecutive ids. A thread takes the next chunk from an atomic
+counter, in machine code (`_DRAIN`), runs it in ascending order, and comes back for another: chunks start in
+ascending order, so a program may wait for any lower id. The calling thread works too; workers that are busy
+with another launch are not waited for, so concurrent launches make progress whatever the number of workers.
 
-Invariants: `run` returns only when no thread runs a program of that launch any more, even if it is interrupted or a
-worker fails; no lock is held while programs run; ctypes has released the GIL then. A forked child starts without
-workers and makes its own.
+Invariants: `run` returns only when no thread runs a program of that launch any more, even if it is
+    interrupted or a worker fails; no lock is held while programs run; ctypes has released the GIL then. A
+    forked child starts without workers and makes its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from queue import SimpleQueue
 from blocklang.runtime.arena import scratch_address
 from blocklang.runtime.loader import LoadedObject, assemble
 
-# drain(entry, work, scratch, most): run up to `most` chunks; the result is 1 if some may be left. `work` is a `_Work`.
+# drain(entry, work, scratch, most): run up to `most` chunks; the result is 1 if some may be left. `work` is a
+# `_Work`.
 _DRAIN = """
 define i64 @drain(ptr %entry, ptr %work, ptr %scratch, i64 %most) {
 start:
@@ -129,7 +130,7 @@ class _Run:
                 self.finished.set()
 
     def close(self) -> None:
-        """Let no further worker in, and wait until those inside have left. Late interrupts are raised afterwards."""
+        """Let no further worker in and wait until those inside have left; late interrupts are raised then."""
         interrupt: BaseException | None = None
         with self.lock:
             self.closed = True
@@ -145,7 +146,7 @@ class _Run:
             raise interrupt
 
     def stop(self) -> None:
-        """Let no thread take another chunk. A plain store may lose against a chunk that is taken now: it is run."""
+        """Let no thread take another chunk. One that is taken just now still runs."""
         self.work.counter = self.job.total
 
 

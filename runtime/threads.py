@@ -1,8 +1,8 @@
 """How many threads a launch may use.
 
-From the strongest to the weakest: the launch's `num_threads=`, the innermost `with num_threads(n)`, `set_num_threads`,
-`BLOCKLANG_NUM_THREADS`, and what the machine allows: the process's CPU affinity and its cgroup's CPU quota, and
-`OMP_NUM_THREADS` if that is less.
+From the strongest to the weakest: the launch's `num_threads=`, the innermost `with num_threads(n)`,
+`set_num_threads`, `BLOCKLANG_NUM_THREADS`, and what the machine allows: the process's CPU affinity and its
+cgroup's CPU quota, and `OMP_NUM_THREADS` if that is less.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def set_num_threads(count: int | None) -> None:
 
 
 class num_threads(AbstractContextManager[None]):
-    """Within `with num_threads(n):` launches use at most n threads; other threads of the program do not see it."""
+    """Within `with num_threads(n):` launches use at most n threads; other Python threads do not see it."""
 
     def __init__(self, count: int) -> None:
         self._count = checked_count(count)
@@ -115,7 +115,7 @@ def available_cpus(cgroup_root: Path = Path("/sys/fs/cgroup")) -> int:
 
 
 def _cgroup_quota(root: Path) -> int | None:
-    """The smallest CPU quota on the way from this process's cgroup to the root, rounded up; None without one."""
+    """The smallest CPU quota from this process's cgroup up to the root, rounded up; None without one."""
     quotas = [q for directory in _cgroup_directories(root) if (q := _quota_of(directory)) is not None]
     return min(quotas, default=None)
 

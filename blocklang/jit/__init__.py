@@ -7,7 +7,8 @@
     native           warm launches without Python: tables for the native launcher
     recording        what was launched, for tools
 
-The language is `blocklang.language`, the compiler `blocklang.compiler`, threads and arrays are `blocklang.runtime`.
+The language is `blocklang.language`, the compiler `blocklang.compiler`, threads and arrays are
+`blocklang.runtime`.
 """
 
 from __future__ import annotations

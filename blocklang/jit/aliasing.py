@@ -32,7 +32,8 @@ def _holds_pointers(type_: Type) -> bool:
 def written_arguments(kernel: Kernel) -> frozenset[str]:
     """The names of the arguments through which Block IR may store.
 
-    Pointers are followed backwards from every writing operation, through arithmetic, selections, branches and loops.
+    Pointers are followed backwards from every writing operation, through arithmetic, selections, branches and
+    loops.
     """
     reached: set[Value] = set()
     pending = [

@@ -1,9 +1,9 @@
 """The globals and closure variables that a kernel reads, and whether they are still what was compiled in.
 
-A kernel is compiled with their values at that time (LANGUAGE.md A5); a launch that finds another value needs another
-version. What is read is taken from the byte code: of the kernel, of the functions it holds and of every function that
-those names lead to, attributes of modules and objects included. That may be more than the chosen branches read, never
-less.
+A kernel is compiled with their values at that time (LANGUAGE.md A5); a launch that finds another value needs
+another version. What is read is taken from the byte code: of the kernel, of the functions it holds and of
+every function that those names lead to, attributes of modules and objects included. That may be more than the
+chosen branches read, never less.
 
 A name that is missing is recorded as missing: a global that is defined later hides a builtin of its name.
 """
@@ -115,7 +115,9 @@ def _functions_in(value: Any) -> list[types.FunctionType]:
     """The user's functions that a value is or holds: kernels, plain functions, methods, tuples of these."""
     if isinstance(value, tuple):
         return [fn for item in value for fn in _functions_in(item)]
-    function = getattr(value, "__func__", None) or getattr(value, "fn", None) or value
+    if isinstance(value, types.MethodType):
+        value = value.__func__
+    function = _instance_attributes(value).get("fn", value)  # a kernel's function
     if not isinstance(function, types.FunctionType):
         return []
     return [] if (function.__module__ or "").split(".")[0] == _OWN_PACKAGE else [function]
@@ -151,9 +153,16 @@ def _attributes(value: Any, following: list[dis.Instruction]) -> Iterator[Watche
         if instruction.opname not in ("LOAD_ATTR", "LOAD_METHOD") or not _is_users_object(value):
             return
         name = instruction.argval
-        container = value.__dict__ if isinstance(value, types.ModuleType) else value
+        attributes = _instance_attributes(value)
+        container = attributes if name in attributes or isinstance(value, types.ModuleType) else value
         value = getattr(value, name, _MISSING)
         yield Watched(container, name, value)
+
+
+def _instance_attributes(value: Any) -> dict[str, Any]:
+    """An object's own dictionary; empty for a class, whose dictionary cannot be reached, and for slots."""
+    attributes = getattr(value, "__dict__", None)
+    return attributes if isinstance(attributes, dict) else {}
 
 
 def _is_users_object(value: Any) -> bool:

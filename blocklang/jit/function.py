@@ -1,8 +1,8 @@
 """`JITFunction`: a kernel with its compiled versions, and the way from `kernel[grid](...)` to running code.
 
-A launch binds its arguments to the parameters, describes each (`specialisation`), finds the version compiled for these
-descriptions, or compiles it, and runs it. Versions are kept per specialisation and, within one, per values of the
-globals and closure variables that the kernel read: a changed global gives a new version.
+A launch binds its arguments to the parameters, describes each (`specialisation`), finds the version compiled
+for these descriptions, or compiles it, and runs it. Versions are kept per specialisation and, within one, per
+values of the globals and closure variables that the kernel read: a changed global gives a new version.
 
 Threads that launch at once compile a version once; launches of compiled versions take no lock.
 """
@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any, overload
 from blocklang.diagnostics import LaunchError, Location
 from blocklang.frontend import Argument, KernelSource, build_kernel
 from blocklang.ir import Kernel
+from blocklang.ir.rewriting import clone_kernel
 from blocklang.jit.aliasing import CLASSES, alias_class, written_arguments
 from blocklang.jit.capture import Captured
 from blocklang.jit.native import WARM_LAUNCHES, Chain, WarmLaunch
 from blocklang.jit.options import LaunchOptions, take_options
-from blocklang.jit.parameters import NO_DEFAULT, Parameter, Signature, parse_argument_type
+from blocklang.jit.parameters import Parameter, Signature
 from blocklang.jit.recording import Launch, is_recording, note_launch
 from blocklang.jit.specialisation import (
     DIVISOR,
@@ -34,10 +35,10 @@ from blocklang.jit.specialisation import (
     Spec,
     Specialisation,
     TypedSpec,
-    constant_spec,
     describe,
+    describe_or_imagine,
     slots_of,
-    typed_spec,
+    specs_from_text,
 )
 from blocklang.runtime.arrays import Array
 from blocklang.runtime.grids import Grid, normalise_grid
@@ -69,13 +70,25 @@ class Version:
         written: the arguments that it stores to.
         captured: the values of the globals.
         executables: by alias class.
-        kernel: its Block IR until a compilation takes it.
+        kernel: its Block IR.
     """
 
     written: frozenset[str]
     captured: Captured
-    kernel: Kernel | None
+    kernel: Kernel
     executables: dict[str, Executable] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Call:
+    """The arguments of one launch, bound and described, and the code for them."""
+
+    options: LaunchOptions
+    values: list[Any]
+    described: list[Described]
+    specs: tuple[Spec, ...]
+    version: Version
+    executable: Executable
 
 
 class JITFunction:
@@ -87,6 +100,9 @@ class JITFunction:
         params: the parameters, in order.
         arg_names: their names.
     """
+
+    __name__: str
+    __qualname__: str
 
     def __init__(
         self,
@@ -152,67 +168,58 @@ class JITFunction:
 
     def warmup(self, *args: Any, grid: object = (1,), **kwargs: Any) -> CompiledKernel:
         """Compile for these arguments without launching. A dtype stands for an aligned array of it."""
-        options = take_options(kwargs, self.signature, self.debug)
-        values = self.signature.bind(args, kwargs)
-        described = [
-            _describe_or_mock(p, v, self.signature) for p, v in zip(self.params, values, strict=True)
-        ]
-        return self._executable(described, options).compiled
+        return self._prepare(args, kwargs, describe_or_imagine).executable.compiled
 
     def _start(self, grid: object, /, *args: Any, **kwargs: Any) -> CompiledKernel:
-        """The launch before any table exists; a `kernel[grid]` that was kept from then finds later ones through it."""
+        """The launch before any table exists; a `kernel[grid]` kept from then finds later ones through it."""
         launch = self._chain.first if self._chain.is_warm else JITFunction._launch
         answer: CompiledKernel = launch(self, grid, *args, **kwargs)
         return answer
 
     def _launch(self, grid: object, /, *args: Any, **kwargs: Any) -> CompiledKernel:
         """The launch in Python: every check, and compilation where it is needed."""
+        call = self._prepare(args, kwargs, describe)
+        extents = self._extents(grid, call)
+        executable = call.executable
+        slots = slots_of([_slot(call.described[position][1]) for position in executable.slot_positions])
+        if is_recording():
+            note_launch(Launch(self, executable.specialisation, executable.compiled, extents))
+        executable.loaded.launch(slots, extents, call.options.num_threads or get_num_threads())
+        if next(executable.launches) >= WARM_LAUNCHES:
+            self._chain.add(call.version, self._warm_launch(args, kwargs, call))
+        return executable.compiled
+
+    def _prepare(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], describe: Callable[..., Described]
+    ) -> _Call:
+        """Bind and describe the arguments, and find or compile the code for them."""
         options, own = take_options(kwargs, self.signature, self.debug)
         values = self.signature.bind(args, own)
         described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
-        extents = self._extents(grid, values, options)
         specs = tuple([spec for spec, _ in described])
         version = self._find_version((*specs, options.debug))
         executable = self._executable(version, specs, described, options)
-        slots = slots_of([_slot(described[position][1]) for position in executable.slot_positions])
-        if is_recording():
-            note_launch(Launch(self, executable.specialisation, executable.compiled, extents))
-        threads = options.num_threads or get_num_threads()
-        executable.loaded.launch(slots, extents, threads)
-        if next(executable.launches) >= WARM_LAUNCHES:
-            self._chain.add(
-                version, self._warm_launch(args, kwargs, values, specs, options, version, executable)
-            )
-        return executable.compiled
+        return _Call(options, values, described, specs, version, executable)
 
-    def _warm_launch(
-        self,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        values: Sequence[Any],
-        specs: Sequence[Spec],
-        options: LaunchOptions,
-        version: Version,
-        executable: Executable,
-    ) -> WarmLaunch:
+    def _warm_launch(self, args: Sequence[Any], kwargs: Mapping[str, Any], call: _Call) -> WarmLaunch:
         return WarmLaunch(
             args=args,
             kwargs=kwargs,
             parameters=self.params,
-            values=values,
-            specs=specs,
-            options=options.values,
-            written=version.written,
-            alias=executable.specialisation.alias,
-            slot_positions=executable.slot_positions,
-            captured=version.captured,
-            loaded=executable.loaded,
-            result=executable.compiled,
+            values=call.values,
+            specs=call.specs,
+            options=call.options.values,
+            written=call.version.written,
+            alias=call.executable.specialisation.alias,
+            slot_positions=call.executable.slot_positions,
+            captured=call.version.captured,
+            loaded=call.executable.loaded,
+            result=call.executable.compiled,
         )
 
-    def _extents(self, grid: object, values: Sequence[Any], options: LaunchOptions) -> Grid:
+    def _extents(self, grid: object, call: _Call) -> Grid:
         if callable(grid):
-            grid = grid({**dict(zip(self.arg_names, values, strict=True)), **options.values})
+            grid = grid({**dict(zip(self.arg_names, call.values, strict=True)), **call.options.values})
         try:
             return normalise_grid(grid)
         except LaunchError as error:
@@ -226,48 +233,12 @@ class JITFunction:
         """A specialisation from text, as the command line gives it.
 
         Args:
-            signature: types of the run-time arguments in order, `"*fp32,*fp32,i32"`; `:16` after one says that its
-                value or address is divisible by 16.
+            signature: types of the run-time arguments in order, `"*fp32,*fp32,i32"`; `:16` after one says
+                that its value or address is divisible by 16.
             constants: values of all other parameters by name; those with a default may be left out.
         """
-        types = signature.split(",") if isinstance(signature, str) else list(signature)
-        texts = [text.strip() for text in types if text.strip()]
-        given = dict(constants or {})
-        unknown = [name for name in given if name not in self.signature.by_name]
-        if unknown:
-            raise self.signature.error(
-                f"{self.signature.name}() has no parameter {unknown[0]!r}", f"the kernel is {self.signature}"
-            )
-        specs: list[Spec] = []
-        for parameter in self.params:
-            if parameter.name in given:
-                specs.append(constant_spec(given[parameter.name]))
-            elif not parameter.is_constexpr and texts:
-                specs.append(self._spec_from_text(parameter, texts.pop(0)))
-            elif parameter.default is not NO_DEFAULT:
-                specs.append(describe(parameter, parameter.default, self.signature)[0])
-            else:
-                kind = "value" if parameter.is_constexpr else "type"
-                raise self.signature.error(
-                    f"no {kind} is given for parameter {parameter.name!r}", f"the kernel is {self.signature}"
-                )
-        if texts:
-            raise self.signature.error(
-                f"the signature has {len(texts)} types more than there are run-time parameters: {', '.join(texts)}",
-                f"the kernel is {self.signature}",
-            )
-        return Specialisation(tuple(self.arg_names), tuple(specs), CLASSES[0], self.debug)
-
-    def _spec_from_text(self, parameter: Parameter, text: str) -> TypedSpec:
-        name, _, divisor = text.partition(":")
-        type_ = parse_argument_type(name)
-        if type_ is None or divisor not in ("", str(DIVISOR)):
-            raise self.signature.error(
-                f"{text!r}, given for parameter {parameter.name!r}, is no type of an argument",
-                "write i1, i8 to i64, u8 to u64, fp16, bf16, fp32, fp64, `*` before one for an array of it, and `:16` "
-                "after it if its value or address is divisible by 16",
-            )
-        return typed_spec(type_, divisor != "")
+        specs = specs_from_text(self.signature, signature, constants or {})
+        return Specialisation(tuple(self.arg_names), specs, CLASSES[0], self.debug)
 
     def block_ir(self, specialisation: Specialisation) -> Kernel:
         """The kernel's Block IR, built anew."""
@@ -352,9 +323,7 @@ class JITFunction:
     def _compile(self, version: Version, specialisation: Specialisation) -> Executable:
         from blocklang.compiler import CompileOptions, compile_kernel  # loads llvmlite
 
-        kernel, version.kernel = version.kernel, None  # passes change it
-        if kernel is None:
-            kernel = build_kernel(self.source, self._arguments(specialisation.specs))
+        kernel = clone_kernel(version.kernel)
         kernel.attributes["alias"] = specialisation.alias
         compiled = compile_kernel(kernel, options=CompileOptions())
         positions = tuple(self.signature.by_name[name].position for name in compiled.abi.argument_names)
@@ -374,16 +343,6 @@ def _argument(parameter: Parameter, spec: Spec) -> Argument:
 def _slot(value: Array | int | None) -> int:
     assert value is not None, "a constant fills no slot"
     return value if isinstance(value, int) else value.address
-
-
-def _describe_or_mock(parameter: Parameter, value: Any, signature: Signature) -> Described:
-    """As `describe`, with a dtype in the place of a run-time argument standing for an array of it."""
-    if not parameter.is_constexpr and (isinstance(value, type) or hasattr(value, "itemsize")):
-        name = getattr(value, "__name__", None) or str(value).rpartition(".")[2]
-        type_ = parse_argument_type(f"*{name}")
-        if type_ is not None:
-            return typed_spec(type_, True), None
-    return describe(parameter, value, signature)
 
 
 _functions: weakref.WeakSet[JITFunction] = weakref.WeakSet()
@@ -420,7 +379,8 @@ def jit(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a kernel of a Python function; used as `@jit` or `@jit(...)`.
 
     Args:
-        interpret: run the Python lines themselves, with NumPy; also for every kernel with BLOCKLANG_INTERPRET=1.
+        interpret: run the Python lines themselves, with NumPy; also for every kernel with
+            BLOCKLANG_INTERPRET=1.
         do_not_specialize: parameters (names or positions) of which every value shares one version.
         do_not_specialize_on_alignment: parameters whose divisibility by 16 is not looked at.
         debug: compile with checks.
@@ -449,7 +409,7 @@ def _make(fn: Any, options: Mapping[str, Any]) -> JITFunction:
         raise LaunchError(f"{fn.__name__} is already a kernel", help="write `@jit` once")
     if not callable(fn) or not hasattr(fn, "__code__"):
         raise LaunchError(
-            f"@jit makes a kernel of a Python function, not of a {type(fn).__name__}",
+            f"@jit makes a kernel of a Python function, not of {type(fn).__name__}",
             help="put `@jit` directly above `def`",
         )
     return JITFunction(fn, **options)

@@ -1,11 +1,11 @@
-"""Warm launches without Python: launch tables for `codegen.launcher`, made from a launch that Python has done.
+"""Warm launches without Python: launch tables for `codegen.launcher`, made from one done in Python.
 
-After `WARM_LAUNCHES` launches through Python a version gets a table for the form of its call: how many arguments by
-position, which by name. The callables of a kernel are a chain, the newest table first, `JITFunction._launch` at the
-end; each hands on what does not fit it.
+After `WARM_LAUNCHES` launches through Python a version gets a table for the form of its call: how many
+arguments by position, which by name. The callables of a kernel are a chain, the newest table first,
+`JITFunction._launch` at the end; each hands on what does not fit it.
 
-What a table cannot say stays in Python: arrays that are not NumPy's, NumPy scalars, subclasses of int or float, u64,
-annotated types other than integers, `num_threads=`.
+What a table cannot say stays in Python: arrays that are not NumPy's, NumPy scalars, subclasses of int or
+float, u64, annotated types other than integers, `num_threads=`.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class WarmLaunch:
 
     @property
     def form(self) -> tuple[object, ...]:
-        """What tells tables of one version apart: the form of the call and the objects it compares by identity."""
+        """What tells tables of one version apart: the form of the call and the dtypes' objects."""
         identical = [id(v.dtype) for v in self.values if type(v) is np.ndarray]
         return (len(self.args), tuple(self.kwargs), *identical)
 
@@ -230,7 +230,7 @@ class LaunchTable:
 
 
 def _refuse_what_no_table_can_say(launch: WarmLaunch) -> None:
-    """Raise _Unsuitable if a default fills a slot, there are too many arguments, or a captured value is mutable."""
+    """Refuse defaults that fill a slot, too many arguments, and captured values that can change."""
     given = {p.name for p in launch.parameters[: len(launch.args)]} | launch.kwargs.keys()
     if any(launch.parameters[position].name not in given for position in launch.slot_positions):
         raise _Unsuitable

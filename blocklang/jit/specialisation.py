@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import struct
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,8 @@ import numpy as np
 
 from blocklang.diagnostics import LaunchError
 from blocklang.ir.types import F16, F32, F64, I1, I32, I64, U64, PointerType, ScalarType
-from blocklang.jit.parameters import Parameter, Signature
+from blocklang.jit.parameters import NO_DEFAULT, Parameter, Signature, parse_argument_type
+from blocklang.language.constexpr import constexpr
 from blocklang.runtime.arrays import NUMPY_DTYPES, Array, describe_array, element_type_of, is_array
 
 DIVISOR = 16
@@ -72,7 +73,8 @@ def typed_spec(type: ScalarType | PointerType, divisible: bool) -> TypedSpec:
     return _typed.setdefault(key, TypedSpec(type, divisible)) if spec is None else spec
 
 
-# 1, 1.0 and True are different constants, and so are 0.0 and -0.0. A spec lives as long as a kernel that uses it.
+# 1, 1.0 and True are different constants, and so are 0.0 and -0.0. A spec lives as long as a kernel that uses
+# it.
 _constants: weakref.WeakValueDictionary[tuple[type, object], ConstantSpec] = weakref.WeakValueDictionary()
 
 
@@ -144,6 +146,8 @@ def describe(parameter: Parameter, value: Any, signature: Signature) -> Describe
     Raises:
         LaunchError: the argument has no meaning for this parameter.
     """
+    if isinstance(value, constexpr):
+        value = value.value
     if parameter.is_constexpr:
         return _describe_constexpr(parameter, value, signature), None
     kind = type(value)
@@ -268,15 +272,66 @@ def _describe_constexpr(parameter: Parameter, value: Any, signature: Signature) 
         value = value.item()
     elif isinstance(value, list):
         value = tuple(value)
-    elif type(value).__name__ == "constexpr" and hasattr(value, "value"):
-        value = value.value
     try:
         return constant_spec(value)
     except TypeError:
         raise signature.error(
-            f"argument {parameter.name!r} is a {type(value).__name__}, which cannot be hashed and so cannot be constexpr",
+            f"argument {parameter.name!r} is constexpr and got a {type(value).__name__}, which has no hash",
             "pass a number, string, tuple, dtype or function",
         ) from None
+
+
+def describe_or_imagine(parameter: Parameter, value: Any, signature: Signature) -> Described:
+    """As `describe`, with a dtype in the place of a run-time argument standing for an aligned array of it."""
+    if not parameter.is_constexpr and (isinstance(value, type) or hasattr(value, "itemsize")):
+        name = getattr(value, "__name__", None) or str(value).rpartition(".")[2]
+        type_ = parse_argument_type(f"*{name}")
+        if type_ is not None:
+            return typed_spec(type_, True), None
+    return describe(parameter, value, signature)
+
+
+def specs_from_text(
+    signature: Signature, types: str | Sequence[str], constants: Mapping[str, Any]
+) -> tuple[Spec, ...]:
+    """The specs that `"*fp32:16,i32"` and values for the rest say; see `JITFunction.specialise`."""
+    texts = [text.strip() for text in (types.split(",") if isinstance(types, str) else types) if text.strip()]
+    for name in constants:
+        if name not in signature.by_name:
+            raise signature.error(
+                f"{signature.name}() has no parameter {name!r}", f"the kernel is {signature}"
+            )
+    specs: list[Spec] = []
+    for parameter in signature.parameters:
+        if parameter.name in constants:
+            specs.append(constant_spec(constants[parameter.name]))
+        elif not parameter.is_constexpr and texts:
+            specs.append(_spec_from_text(parameter, texts.pop(0), signature))
+        elif parameter.default is not NO_DEFAULT:
+            specs.append(describe(parameter, parameter.default, signature)[0])
+        else:
+            kind = "value" if parameter.is_constexpr else "type"
+            raise signature.error(
+                f"no {kind} is given for parameter {parameter.name!r}", f"the kernel is {signature}"
+            )
+    if texts:
+        raise signature.error(
+            f"the signature has {len(texts)} types more than there are parameters: {', '.join(texts)}",
+            f"the kernel is {signature}",
+        )
+    return tuple(specs)
+
+
+def _spec_from_text(parameter: Parameter, text: str, signature: Signature) -> TypedSpec:
+    name, _, divisor = text.partition(":")
+    type_ = parse_argument_type(name)
+    if type_ is None or divisor not in ("", str(DIVISOR)):
+        raise signature.error(
+            f"{text!r}, given for parameter {parameter.name!r}, is no type of an argument",
+            "write i1, i8 to i64, u8 to u64, fp16, bf16, fp32 or fp64, `*` before one for an array of it, "
+            "and `:16` after it if its value or address is divisible by 16",
+        )
+    return typed_spec(type_, divisor != "")
 
 
 def _not_an_array(parameter: Parameter, what: str, signature: Signature) -> LaunchError:

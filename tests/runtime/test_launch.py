@@ -151,9 +151,9 @@ def _child(connection: object, what: str) -> None:
     connection.send(result)  # type: ignore[attr-defined]
 
 
-def in_child(what: str, method: str = "fork") -> object:
-    """What a function of this module returns in a child process."""
-    context = multiprocessing.get_context(method)
+def in_child(what: str) -> object:
+    """What a function of this module returns in a forked child."""
+    context = multiprocessing.get_context("fork")
     here, there = context.Pipe()
     process = context.Process(target=_child, args=(there, what))
     process.start()
