@@ -4,7 +4,10 @@
     s += x                 s = __blocklang__.assigned(s + x)
     N: tl.constexpr = 4    N = __blocklang__.compile_time(4)
     if s < n:              if __blocklang__.truth(s < n):
-    a and b                __blocklang__.both(t, b) if __blocklang__.goes_on_and(t := a) else ...
+    if a and b:            if __blocklang__.truth(a) and __blocklang__.truth(b):
+    x = a and b            x = __blocklang__.joined_and(t, b) if __blocklang__.goes_on_and(t := a) else
+                               __blocklang__.decided_and(t, lambda: b)
+    a if c else b          __blocklang__.chosen(t, a, lambda: b) if __blocklang__.truth(t := c) else ...
     a < b < c              the same as `(a < t) and (t < c)`, b evaluated once
     for i in range(n):     for i in __blocklang__.iterate(__blocklang__.callee(range)(n)):
     f(x)                   __blocklang__.callee(f)(x)
@@ -17,7 +20,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol, TypeVar
 
 RULES = "__blocklang__"
@@ -51,9 +54,13 @@ class Code(Protocol):
         ...
 
 
-def rewrite(node: ast.FunctionDef, free: Sequence[str]) -> ast.Module:
-    """A module that defines MAKER: a function of the free variables and RULES that returns the kernel."""
-    kernel = _Rewriter().function(copy.deepcopy(node))
+def rewrite(node: ast.FunctionDef, free: Sequence[str], numbers: Collection[str] = ()) -> ast.Module:
+    """A module that defines MAKER: a function of the free variables and RULES that returns the kernel.
+
+    Args:
+        numbers: names from outside whose values are NumPy scalars; a kernel reads them as Python numbers.
+    """
+    kernel = _Rewriter(numbers).function(copy.deepcopy(node))
     kernel.args.defaults, kernel.args.kw_defaults = [], [None] * len(kernel.args.kwonlyargs)
     # A parameter without a default may follow: the defaults are those of the user's function, set afterwards.
     names = [ast.arg(name) for name in (*free, RULES)]
@@ -89,7 +96,8 @@ def _ask(method: str, *arguments: ast.expr) -> ast.Call:
 
 
 class _Rewriter(ast.NodeTransformer):
-    def __init__(self) -> None:
+    def __init__(self, numbers: Collection[str]) -> None:
+        self._numbers = numbers
         self._temporaries = 0
 
     def _temporary(self) -> str:
@@ -141,13 +149,17 @@ class _Rewriter(ast.NodeTransformer):
         return _place(ast.Assign([node.target], value), node)
 
     def visit_If(self, node: ast.If) -> ast.AST:
+        test = self._truth(node.test)
+        node.test = ast.Constant(True)
         self.generic_visit(node)
-        node.test = self._truth(node.test)
+        node.test = test
         return node
 
     def visit_While(self, node: ast.While) -> ast.AST:
+        test = self._truth(node.test)
+        node.test = ast.Constant(True)
         self.generic_visit(node)
-        node.test = self._truth(node.test)
+        node.test = test
         return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
@@ -161,20 +173,39 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        node.ifs, tests = [], node.ifs
         self.generic_visit(node)
         node.iter = _place(_ask("iterate", node.iter), node.iter)
-        node.ifs = [self._truth(test) for test in node.ifs]
+        node.ifs = [self._truth(test) for test in tests]
         return node
 
     # ---- expressions ----
 
-    def _truth(self, test: ast.expr) -> ast.expr:
-        return _place(_ask("truth", test), test)
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if node.id in self._numbers and isinstance(node.ctx, ast.Load):
+            return _place(_ask("number", node), node)
+        return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        self.generic_visit(node)
-        node.test = self._truth(node.test)
-        return node
+        kept, test = self._kept(self.visit(node.test))
+        values = [(node.body, node.orelse), (node.orelse, node.body)]
+        arms = [
+            _ask("chosen", kept, self.visit(copy.deepcopy(a)), _later(self.visit(copy.deepcopy(b))))
+            for a, b in values
+        ]
+        return _place(ast.IfExp(_ask("truth", test), *arms), node)
+
+    def _kept(self, value: ast.expr) -> tuple[ast.expr, ast.expr]:
+        """A name, and an expression that computes a value and gives it that name."""
+        temporary = self._temporary()
+        naming = ast.NamedExpr(ast.Name(temporary, ast.Store()), value)
+        return ast.Name(temporary, ast.Load()), _place(naming, value)
+
+    def _truth(self, test: ast.expr) -> ast.expr:
+        """A test whose value only decides: `and` and `or` are Python's."""
+        if isinstance(test, ast.BoolOp):
+            return _place(ast.BoolOp(test.op, [self._truth(v) for v in test.values]), test)
+        return _place(_ask("truth", self.visit(test)), test)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
         self.generic_visit(node)
@@ -198,15 +229,14 @@ class _Rewriter(ast.NodeTransformer):
 
     def _joined(self, name: str, values: Sequence[ast.expr], node: ast.expr) -> ast.expr:
         """`a and b`, `a or b`: b is evaluated only if a does not decide."""
-        first, *rest = values
-        for value in rest:
-            temporary = self._temporary()
-            kept = ast.NamedExpr(ast.Name(temporary, ast.Store()), first)
-            test = _ask(f"goes_on_{name}", kept)
-            both = _ask(f"joined_{name}", ast.Name(temporary, ast.Load()), value)
-            alone = _ask("decided", ast.Name(temporary, ast.Load()))
-            first = _place(ast.IfExp(test, both, alone), node)
-        return first
+        *before, last = values
+        if not before:
+            return last
+        rest = self._joined(name, values[1:], node)
+        kept, test = self._kept(values[0])
+        both = _ask(f"joined_{name}", kept, rest)
+        alone = _ask(f"decided_{name}", kept, _later(copy.deepcopy(rest)))
+        return _place(ast.IfExp(_ask(f"goes_on_{name}", test), both, alone), node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
@@ -214,9 +244,7 @@ class _Rewriter(ast.NodeTransformer):
         for position, (op, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
             following = right
             if position < len(node.ops) - 1:
-                temporary = self._temporary()
-                right = ast.NamedExpr(ast.Name(temporary, ast.Store()), right)
-                following = ast.Name(temporary, ast.Load())
+                following, right = self._kept(right)
             parts.append(_place(_compared(left, op, right), node))
             left = following
         return self._joined("and", parts, node)
@@ -227,6 +255,12 @@ def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
     if type(op) in rules:
         return _ask(rules[type(op)], left, right)
     return ast.Compare(left, [op], [right])
+
+
+def _later(value: ast.expr) -> ast.expr:
+    """A function that computes a value."""
+    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    return ast.Lambda(nothing, value)
 
 
 def _listed(result: ast.AST | list[ast.stmt] | None) -> list[ast.stmt]:

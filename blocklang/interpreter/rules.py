@@ -20,10 +20,10 @@ from blocklang.diagnostics import CompilationError, InterpreterError
 from blocklang.interpreter.control import uniform
 from blocklang.interpreter.eager import Deferred, Divergent, EagerBuilder, data_of
 from blocklang.interpreter.rewriting import MAKER, Code, rewrite
-from blocklang.language.arithmetic import logical, logical_not, truth
+from blocklang.language.arithmetic import logical, logical_not
 from blocklang.language.casting import cast_element
 from blocklang.language.constexpr import constexpr, describe, is_compile_time, unwrap
-from blocklang.language.promotion import integer_promote
+from blocklang.language.promotion import computation_type, integer_promote
 from blocklang.language.tensor import constant, is_block, tensor, to_tensor
 
 CodeOf = Callable[[object], Code | None]
@@ -51,13 +51,16 @@ class Rules:
         known = self._functions.get(id(original))
         if known is not None:
             return known[1]
-        module = compile(rewrite(code.node, original.__code__.co_freevars), code.file, "exec")
+        cells = dict(_captured(original))
+        outside = {**original.__globals__, **cells}
+        numbers = {name for name in original.__code__.co_names if isinstance(outside.get(name), np.generic)}
+        numbers |= {name for name, value in cells.items() if isinstance(value, np.generic)}
+        module = compile(rewrite(code.node, list(cells), numbers), code.file, "exec", dont_inherit=True)
         for part in _nested(module):
             self.codes[part] = code
         namespace: dict[str, Any] = {}
         exec(module, original.__globals__, namespace)
-        cells = [_contents(cell, name) for cell, name in _cells(original)]
-        function: Any = namespace[MAKER](*cells, self)
+        function: Any = namespace[MAKER](*cells.values(), self)
         function.__defaults__, function.__kwdefaults__ = original.__defaults__, original.__kwdefaults__
         self._functions[id(original)] = (original, function)
         result: Callable[..., Any] = function
@@ -89,7 +92,7 @@ class Rules:
     def assigned(self, value: Any) -> Any:
         """What a plain assignment binds: numbers become run-time scalars, also in tuples."""
         plain = unwrap(value)
-        if isinstance(plain, (bool, int, float)):
+        if is_number(plain):
             return to_tensor(value)
         if isinstance(plain, (tuple, list)):
             items = [self.assigned(item) for item in plain]
@@ -141,8 +144,11 @@ class Rules:
             return logical_not(value)
         return constexpr(not unwrap(value)) if isinstance(value, constexpr) else not value
 
+    # `and` and `or` give the operand that decides, as in Python, in the common type of both; bools and blocks
+    # are joined lane by lane.
+
     def goes_on_and(self, value: Any) -> bool:
-        """Whether `value and ...` has to look at the other side. Blocks are joined lane by lane."""
+        """Whether `value and ...` has to look at the other side."""
         return self._is_block(value) or self.truth(value)
 
     def goes_on_or(self, value: Any) -> bool:
@@ -152,15 +158,54 @@ class Rules:
     def _is_block(value: Any) -> bool:
         return isinstance(value, tensor) and is_block(value)
 
-    def joined_and(self, left: Any, right: Any) -> Any:
-        return right if is_compile_time(left) else logical("and", left, right)
+    def joined_and(self, first: Any, second: Any) -> Any:
+        """The result when both sides were evaluated."""
+        return self._join("and", first, second, second)
 
-    def joined_or(self, left: Any, right: Any) -> Any:
-        return right if is_compile_time(left) else logical("or", left, right)
+    def joined_or(self, first: Any, second: Any) -> Any:
+        return self._join("or", first, second, second)
 
-    def decided(self, value: Any) -> Any:
-        """The result of `and` or `or` when the left side decides: a bool, if it is a run-time value."""
-        return truth(value, "and") if isinstance(value, tensor) else value
+    def decided_and(self, first: Any, rest: Callable[[], Any]) -> Any:
+        """The result when the first side decides; the other one only lends its type."""
+        return self._join("and", first, self._only_typed(rest), first) if isinstance(first, tensor) else first
+
+    def decided_or(self, first: Any, rest: Callable[[], Any]) -> Any:
+        return self._join("or", first, self._only_typed(rest), first) if isinstance(first, tensor) else first
+
+    def _join(self, name: str, first: Any, second: Any, deciding: Any) -> Any:
+        if is_compile_time(first):
+            return second
+        other = to_tensor(second)
+        are_bools = first.dtype.is_int1() and (is_number(second) or other.dtype.is_int1())
+        if is_block(first) or are_bools:
+            return logical(name, first, bool(unwrap(second)) if is_number(second) else second)
+        if is_block(other):
+            raise CompilationError(
+                f"`{name}` cannot mix {first.value.type} and {other.value.type}", help="compare first"
+            )
+        common = computation_type(first.dtype, False, other.dtype, is_number(second))
+        return cast_element(to_tensor(deciding), common)
+
+    def _only_typed(self, compute: Callable[[], Any]) -> Any:
+        """Evaluate for the sake of the type, with no lane live: no memory is touched."""
+        with self.builder.machine.under(np.asarray(False)):
+            return compute()
+
+    def chosen(self, test: Any, value: Any, other: Callable[[], Any]) -> Any:
+        """`value if test else other`: beside a run-time test a number takes the other side's type."""
+        if not isinstance(test, tensor):
+            return value
+        items = value if isinstance(value, tuple) else (value,)
+        if not any(map(is_number, items)):
+            return value
+        beside = self._only_typed(other)
+        others = beside if isinstance(beside, tuple) else (beside,)
+        typed = [_beside(x, y) for x, y in zip(items, others, strict=False)]
+        return tuple(typed) if isinstance(value, tuple) else typed[0]
+
+    def number(self, value: Any) -> Any:
+        """A NumPy scalar from outside as the Python number that it is."""
+        return value.item() if isinstance(value, np.generic) else value
 
     def same(self, left: Any, right: Any) -> bool:
         return unwrap(left) is unwrap(right)
@@ -205,12 +250,26 @@ class Rules:
         return (constant(i, index_type) for i in builtins.range(start, stop, step))
 
 
+def is_number(value: Any) -> bool:
+    return isinstance(unwrap(value), (bool, int, float))
+
+
+def _beside(value: Any, other: Any) -> Any:
+    """A number as a scalar, of the type of the scalar on the other side if it fits there."""
+    if not is_number(value):
+        return value
+    own = to_tensor(value)
+    if not isinstance(other, tensor) or is_block(other) or other.dtype.is_ptr():
+        return own
+    fits = computation_type(own.dtype, True, other.dtype, False) == other.dtype
+    return constant(unwrap(value), other.dtype) if fits else own
+
+
 def _index_type(bounds: tuple[Any, Any, Any], values: list[tensor]) -> Any:
     """The type of a loop's index: common to the bounds, at least int32, signed if any may be negative."""
     common = reduce(integer_promote, (v.dtype for v in values), tl.int32)
-    is_number = [isinstance(unwrap(b), (bool, int)) for b in bounds]
-    negative = any(n and unwrap(b) < 0 for b, n in zip(bounds, is_number, strict=True))
-    signed = any(not n and v.dtype.is_int_signed() for v, n in zip(values, is_number, strict=True))
+    negative = any(is_number(b) and unwrap(b) < 0 for b in bounds)
+    signed = any(not is_number(b) and v.dtype.is_int_signed() for b, v in zip(bounds, values, strict=True))
     if not common.is_int_unsigned() or not (negative or signed):
         return common
     if common.int_bitwidth < 64:
@@ -264,14 +323,13 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
             yield from _nested(part)
 
 
-def _cells(function: Any) -> Iterator[tuple[Any, str]]:
-    return zip(function.__closure__ or (), function.__code__.co_freevars, strict=True)
-
-
-def _contents(cell: Any, name: str) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        raise CompilationError(
-            f"the name `{name}` has no value yet", help="launch the kernel after it is assigned"
-        ) from None
+def _captured(function: Any) -> Iterator[tuple[str, Any]]:
+    """The variables of enclosing functions, by value."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:
+            raise CompilationError(
+                f"`{name}`, of the function around the kernel, has no value yet",
+                help="launch the kernel after it is assigned",
+            ) from None

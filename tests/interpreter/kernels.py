@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import blocklang.language as tl
 
 CALLABLE: list[Callable[..., Any]] = []
+SCALE = np.float32(3)
 WIDTH = 4
 """A global number, read when a kernel runs."""
 
@@ -84,6 +87,26 @@ def scalar_logic(out: Any, n: Any, x: Any) -> None:
     if 0 <= n < 4 != 9:
         tl.store(out + 4, 1)
     tl.store(out + 5, 10 if n else 20)
+
+
+def deciding_operands(out: Any, n: Any, x: Any) -> None:
+    small = tl.load(x)
+    both = n and small
+    tl.static_assert(both.dtype == tl.int32)
+    tl.store(out, both)
+    either = small or n + 1
+    tl.static_assert(either.dtype == tl.int32)
+    tl.store(out + 1, either)
+    # The side that is not taken reads outside of x when it is evaluated.
+    chosen = tl.load(x) if n > 0 else 7
+    tl.static_assert(chosen.dtype == tl.int8)
+    tl.store(out + 2, chosen)
+    chosen = tl.load(x + 1000) if n < 0 else 9
+    tl.static_assert(chosen.dtype == tl.int8)
+    tl.store(out + 3, chosen + SCALE)
+    chosen = 1 if n > 0 else 2
+    tl.static_assert((small * chosen).dtype == tl.int32)
+    tl.store(out + 4, -5 if SCALE == 3 else n)
 
 
 def block_logic(out: Any) -> None:

@@ -97,6 +97,12 @@ def test_scalar_conditions(n: int, expected: list[int]) -> None:
     assert run(kernels.scalar_logic, size=6, n=n, x=x).tolist() == expected
 
 
+@pytest.mark.parametrize(("n", "expected"), [(0, [0, 5, 7, 12, -5]), (4, [5, 5, 5, 12, -5])])
+def test_the_operand_that_decides_has_the_common_type(n: int, expected: list[int]) -> None:
+    out = run(kernels.deciding_operands, size=5, n=n, x=np.array([5], np.int8))
+    assert out.tolist() == expected
+
+
 def test_blocks_of_bools_are_joined_lane_by_lane() -> None:
     out = run(kernels.block_logic, size=16)
     assert out.tolist() == [0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0]
