@@ -1,7 +1,274 @@
-"""Stub."""
+"""End loops where their masks do.
 
-from blocklang.ir.core import Kernel
+    lanes %c0, %c1000, width=64 {
+      (%i: i64):
+      %m = in_bounds %i, %c0, %n : i1
+      %v = load %p, mask=%m : f32
+      store %q, %v, mask=%m
+      yield
+    }
+
+becomes a loop over [0, min(1000, n)) without the mask. A loop that folds lanes may stop early too if the lanes that it leaves out all
+yield one value, which is computed by running the body with the mask false (its loads give `other`); `lanes` then folds that padding in
+without visiting the lanes:
+
+    %s = lanes %c0, %c1000, width=64, combines=["sum"], extent=1000 : f32 {
+      (%i: i64):
+      %m = in_bounds %i, %c0, %n : i1
+      %v = load %p, mask=%m, other=%x : f32
+      yield %v
+    }
+
+becomes `lanes %c0, %h, %x, ...`. A loop that writes a buffer stops early only if every loop that reads the buffer does so for the same bounds.
+
+Requires: level placed, equal masks are equal values. Keeps: all results; every effect and its order.
+"""
+
+from __future__ import annotations
+
+from blocklang.ir.builder import Builder
+from blocklang.ir.core import Kernel, Operation, Value
+from blocklang.ir.types import I1, I32, PointerType, element_type
+from blocklang.ops.control import ControlFlow
+from blocklang.ops.creation import Constant
+from blocklang.ops.elementwise import And, Cast, Elementwise, Maximum, Minimum, Select
+from blocklang.ops.memory import Load, Store
+from blocklang.ops.tile import Group, InBounds, Lanes, Read, View, Write
+
+Bounds = tuple[Value, Value]
+
+
+def conjuncts(mask: Value | None) -> list[Value]:
+    """The masks whose conjunction `mask` is."""
+    if mask is None:
+        return []
+    op = mask.defining_op
+    if isinstance(op, And):
+        return conjuncts(op.lhs) + conjuncts(op.rhs)
+    return [mask]
+
+
+def _own_bounds(mask: Value | None, loop: Operation) -> dict[Bounds, Value]:
+    """The ranges of the loop's index, with bounds from outside of it, that `mask` implies."""
+    found: dict[Bounds, Value] = {}
+    for part in conjuncts(mask):
+        op = part.defining_op
+        if isinstance(op, InBounds) and op.index is loop.regions[0].args[0] and _outside(loop, op.low, op.high):
+            found[(op.low, op.high)] = part
+    return found
+
+
+def _outside(loop: Operation, *values: Value) -> bool:
+    body = loop.regions[0]
+    return all(
+        v not in body.args and (v.defining_op is None or not body.encloses(v.defining_op)) and not _is_inner_arg(v, loop)
+        for v in values
+    )
+
+
+def _is_inner_arg(value: Value, loop: Operation) -> bool:
+    owner = value.owner
+    parent = getattr(owner, "parent", None)
+    return value.defining_op is None and isinstance(parent, Operation) and loop.regions[0].encloses(parent)
+
+
+def _candidate(loop: Operation) -> set[Bounds]:
+    """Bounds outside of which the loop has no effect but writes to buffers (whose readers are checked later)."""
+    if isinstance(loop, Lanes) and loop.combines:
+        return _foldable(loop)
+    common: set[Bounds] | None = None
+    for op in loop.regions[0].walk():
+        if isinstance(op, Store):
+            own = set(_own_bounds(op.mask, loop))
+            common = own if common is None else common & own
+        elif isinstance(op, Write) and isinstance(loop, Group):
+            return set()
+    if common is None:  # only writes: where all loads agree
+        return _common_load_bounds(loop) if isinstance(loop, Lanes) else set()
+    return common
+
+
+def _common_load_bounds(loop: Operation) -> set[Bounds]:
+    common: set[Bounds] | None = None
+    for op in loop.regions[0].walk():
+        if isinstance(op, Load):
+            own = set(_own_bounds(op.mask, loop))
+            common = own if common is None else common & own
+    return common or set()
+
+
+def _foldable(loop: Lanes) -> set[Bounds]:
+    """Bounds outside of which a fold sees one padding value: those shared by all its masked loads, low end included."""
+    shared = {b for b in _common_load_bounds(loop) if b[0] is loop.low}
+    return {b for b in shared if _Padding(loop, b).is_possible()}
+
+
+class _Padding:
+    """What the body of a fold yields where a range mask is false: the body, partially evaluated."""
+
+    def __init__(self, loop: Lanes, bounds: Bounds) -> None:
+        self.loop = loop
+        self.bounds = bounds
+        self.masks = {
+            op.result
+            for op in loop.body.walk()
+            if isinstance(op, InBounds) and op.index is loop.body.args[0] and (op.low, op.high) == bounds
+        }
+        self.known: dict[Value, Value | None] = {}
+
+    def is_possible(self) -> bool:
+        if any(isinstance(op, ControlFlow) for op in self.loop.body.ops):
+            return False
+        values = self.loop.body.terminator.operands
+        if self.loop.combines[0].startswith("arg"):
+            values = values[:1]
+        return all(self._is_uniform(v, {}) for v in values)
+
+    def _false(self, mask: Value | None) -> bool:
+        return any(part in self.masks for part in conjuncts(mask))
+
+    def _is_uniform(self, value: Value, seen: dict[Value, bool]) -> bool:
+        if value in seen:
+            return seen[value]
+        if _outside(self.loop, value) or self._false(value):
+            return True
+        op = value.defining_op
+        match op:
+            case None:
+                answer = False
+            case Select() if self._false(op.condition):
+                answer = self._is_uniform(op.if_false, seen)
+            case Load():
+                answer = self._false(op.mask) and (op.other is None or self._is_uniform(op.other, seen))
+            case Constant():
+                answer = True
+            case Elementwise() if not op.effects:
+                answer = all(self._is_uniform(v, seen) for v in op.operands)
+            case _:
+                answer = False
+        seen[value] = answer
+        return answer
+
+    def evaluate(self, builder: Builder, value: Value) -> Value:
+        """The padding as a value before the loop."""
+        if _outside(self.loop, value):
+            return value
+        if value in self.known and (known := self.known[value]) is not None:
+            return known
+        if self._false(value):
+            result = builder.value(Constant, value=False, result_types=[I1])
+        else:
+            result = self._copy(builder, value)
+        self.known[value] = result
+        return result
+
+    def _copy(self, builder: Builder, value: Value) -> Value:
+        op = value.defining_op
+        assert op is not None
+        if isinstance(op, Select) and self._false(op.condition):
+            return self.evaluate(builder, op.if_false)
+        if isinstance(op, Load):
+            return self.evaluate(builder, op.other) if op.other is not None else _zero(builder, value)
+        operands = {f.name: [self.evaluate(builder, v) for v in op.segment(f.name)] for f in op.operand_fields}
+        copy = type(op)(operands, op.attributes, [value.type], (), op.location)
+        return builder.insert(copy).results[0]
+
+
+def _zero(builder: Builder, value: Value) -> Value:
+    element = element_type(value.type)
+    if isinstance(element, PointerType):
+        return builder.value(Constant, value=0, result_types=[element])
+    number: int | float | bool = 0.0 if element.is_float else False if element.bits == 1 else 0
+    return builder.value(Constant, value=number, result_types=[value.type])
+
+
+# ---- buffers shared between loops ----
+
+
+def _readers_agree(loop: Operation, bounds: Bounds, candidates: dict[Operation, set[Bounds]]) -> bool:
+    """True if every reader of a buffer that `loop` writes reads only inside the same bounds, at its own index."""
+    for op in loop.regions[0].walk():
+        if not isinstance(op, Write):
+            continue
+        if op.indices[-1] is not loop.regions[0].args[0]:
+            return False
+        for user in op.buffer.users:
+            if isinstance(user, View):
+                return False
+            if user.parent_op is loop:
+                if isinstance(user, Read) and user.indices[-1] is not loop.regions[0].args[0]:
+                    return False
+                continue
+            reader = user.parent_op
+            if not isinstance(user, (Read, Write)) or reader is None or bounds not in candidates.get(reader, set()):
+                return False
+            if user.indices[-1] is not reader.regions[0].args[0]:
+                return False
+    return True
+
+
+def _settle(candidates: dict[Operation, set[Bounds]]) -> None:
+    """Drop candidates until all that are left agree about the buffers that they share."""
+    changed = True
+    while changed:
+        changed = False
+        for loop, bounds in candidates.items():
+            for one in list(bounds):
+                if not _readers_agree(loop, one, candidates):
+                    bounds.discard(one)
+                    changed = True
+
+
+# ---- the change ----
+
+
+def _narrow(loop: Operation, bounds: set[Bounds]) -> None:
+    builder = Builder.before_op(loop)
+    low, high = loop.operands[0], loop.operands[1]
+    new_low, new_high = low, high
+    for start, end in sorted(bounds, key=lambda b: (b[0].name, b[1].name)):
+        if start is not low:
+            new_low = builder.value(Maximum, new_low, start)
+        if end is not high:
+            new_high = builder.value(Minimum, new_high, end)
+    if new_high is not high:
+        new_high = builder.value(Maximum, new_high, low)
+    if isinstance(loop, Lanes) and loop.combines:
+        _set_pads(loop, bounds, builder, new_high)
+    loop.set_operand(0, new_low)
+    loop.set_operand(1, new_high)
+    _assume_inside(loop, bounds)
+
+
+def _set_pads(loop: Lanes, bounds: set[Bounds], builder: Builder, high: Value) -> None:
+    (bound,) = bounds
+    padding = _Padding(loop, bound)
+    values = loop.body.terminator.operands
+    pads = [padding.evaluate(builder, v) for v in values[:1]]
+    if loop.combines[0].startswith("arg"):
+        pads.append(builder.value(Cast, high, result_types=[I32]))
+    loop.set_segment("pads", pads)
+
+
+def _assume_inside(loop: Operation, bounds: set[Bounds]) -> None:
+    """Inside the narrowed loop the masks of its bounds hold."""
+    index = loop.regions[0].args[0]
+    for op in list(loop.regions[0].walk()):
+        if isinstance(op, InBounds) and op.index is index and (op.low, op.high) in bounds:
+            op.replace_with(Builder.before_op(op).value(Constant, value=True, result_types=[I1]))
 
 
 def narrow_loops(kernel: Kernel) -> None:
-    """Nothing yet."""
+    """Narrow every loop of a placed kernel as far as its masks allow."""
+    assert kernel.level == "placed"
+    candidates = {op: _candidate(op) for op in kernel.walk() if isinstance(op, (Group, Lanes))}
+    for loop, bounds in candidates.items():
+        if isinstance(loop, Lanes) and loop.combines:
+            # One padding value describes one bound only, and several folds of one loop may disagree.
+            keep = sorted(bounds, key=lambda b: b[1].name)[:1] if len(loop.combines) == 1 else []
+            candidates[loop] = set(keep)
+    _settle(candidates)
+    for loop, bounds in candidates.items():
+        if bounds:
+            _narrow(loop, bounds)
+

@@ -671,14 +671,19 @@ class _Placer:
         def convert(builder: Builder, lane: Value) -> Value:
             return _round_to_tf32(builder, lane) if tf32 else _convert(builder, lane, element)
 
-        self.write_converted(target, value, convert)
+        self.write_converted(target, value, convert, panel=panel)
         self.packed[(value, panel)] = target
         return target
 
-    def write_converted(self, target: Value, value: Value, convert: Callable[[Builder, Value], Value]) -> None:
+    def write_converted(
+        self, target: Value, value: Value, convert: Callable[[Builder, Value], Value], *, panel: int = 0
+    ) -> None:
         shape: tuple[int, ...] = value.type.shape  # type: ignore[attr-defined]
         self.materialise_unaligned([value], shape)
-        with self.nest(shape, self.copy_loop(value, shape)) as (nest, builder):
+        loop = self.copy_loop(value, shape)
+        if panel:  # a vector must not straddle two panels
+            loop = LoopSchedule(loop.order, min(loop.width, panel & -panel))
+        with self.nest(shape, loop) as (nest, builder):
             indices = _identity(len(shape))
             lane = convert(builder, self.lane(builder, nest, value, indices))
             builder.create(Write, target, lane, self.ssa(builder, nest, indices))

@@ -20,13 +20,13 @@ from blocklang.ir.index_map import IndexMap, coefficient, compose, identity_map
 from blocklang.ir.printer import Printer
 from blocklang.ir.types import BlockType, ScalarType, element_type, shape_of
 from blocklang.ops.control import ControlFlow
-from blocklang.ops.elementwise import FUNCTIONS, Div, IntegerDiv, Rem
+from blocklang.ops.elementwise import FUNCTIONS, Div
 from blocklang.ops.memory import Load, Store, pointee
 from blocklang.ops.tile import Contract, Iterate
 from blocklang.target import Target
 
 CHEAP_FUNCTIONS = {FUNCTIONS[n] for n in ("floor", "ceil", "trunc", "rint")}
-DEAR = tuple({*FUNCTIONS.values(), Div, IntegerDiv, Rem} - CHEAP_FUNCTIONS)
+DEAR = tuple({*FUNCTIONS.values(), Div} - CHEAP_FUNCTIONS)
 
 
 @dataclass(frozen=True)
