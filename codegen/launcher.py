@@ -459,7 +459,7 @@ define internal i1 @divisibility_fits(ptr %guard, i64 %value) {{
 
 
 def _check_number() -> str:
-    """Integers in range, divisible as expected, not 1 if that has its own version; constants; floats; bools."""
+    """Integers in range and divisible, not 1 if that has its own version; constants; floats; bools."""
     return f"""
 define internal i1 @check_integer(ptr %guard, ptr %object, ptr %slot) {{
 entry:

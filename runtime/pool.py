@@ -132,13 +132,14 @@ class _Run:
     def close(self) -> None:
         """Let no further worker in and wait until those inside have left; late interrupts are raised then."""
         interrupt: BaseException | None = None
-        with self.lock:
-            self.closed = True
-            if self.active == 0:
-                self.finished.set()
-        while not self.finished.is_set():
+        while True:
             try:
-                self.finished.wait()
+                with self.lock:
+                    self.closed = True
+                    is_left = self.active == 0
+                if not is_left:
+                    self.finished.wait()
+                break
             except KeyboardInterrupt as late:
                 interrupt = late
                 self.stop()
