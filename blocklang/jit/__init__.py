@@ -3,7 +3,10 @@
     parameters       what a kernel's signature says; binding the arguments of a launch to it
     specialisation   what code is compiled for: types and facts of the arguments, values of constants
     aliasing         which arguments a kernel writes, and how their memory overlaps
+    capture          the globals and closure variables that a kernel reads
+    options          the keywords of a launch that are not the kernel's
     function         `JITFunction`: the cache of compiled kernels and the launch
+    interpreting     a launch in interpreter mode
     native           warm launches without Python: tables for the native launcher
     recording        what was launched, for tools
 

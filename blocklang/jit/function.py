@@ -130,7 +130,8 @@ class JITFunction:
         self._version = version
         self._lock = threading.Lock()
         self._versions: dict[tuple[Spec | bool, ...], tuple[Version, ...]] = {}
-        self._chain = Chain(JITFunction._start, JITFunction._launch)
+        start = JITFunction._interpret if self.interpret else JITFunction._start
+        self._chain = Chain(start, JITFunction._launch)
         _functions.add(self)
 
     # ---- what it is ----
@@ -179,7 +180,7 @@ class JITFunction:
     def _launch(self, grid: object, /, *args: Any, **kwargs: Any) -> CompiledKernel:
         """The launch in Python: every check, and compilation where it is needed."""
         call = self._prepare(args, kwargs, describe)
-        extents = self._extents(grid, call)
+        extents = self._extents(grid, call.values, call.options)
         executable = call.executable
         slots = slots_of([_slot(call.described[position][1]) for position in executable.slot_positions])
         if is_recording():
@@ -188,6 +189,18 @@ class JITFunction:
         if next(executable.launches) >= WARM_LAUNCHES:
             self._chain.add(call.version, self._warm_launch(args, kwargs, call))
         return executable.compiled
+
+    def _interpret(self, grid: object, /, *args: Any, **kwargs: Any) -> None:
+        """The launch in interpreter mode."""
+        from blocklang.jit.interpreting import (
+            interpret_arguments,
+        )  # only who interprets loads the interpreter
+
+        options, own = take_options(kwargs, self.signature, self.debug)
+        values = self.signature.bind(args, own)
+        described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
+        extents = self._extents(grid, values, options)
+        interpret_arguments(self.source, self.params, values, described, extents, _source_of)
 
     def _prepare(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], describe: Callable[..., Described]
@@ -217,9 +230,9 @@ class JITFunction:
             result=call.executable.compiled,
         )
 
-    def _extents(self, grid: object, call: _Call) -> Grid:
+    def _extents(self, grid: object, values: Sequence[Any], options: LaunchOptions) -> Grid:
         if callable(grid):
-            grid = grid({**dict(zip(self.arg_names, call.values, strict=True)), **call.options.values})
+            grid = grid({**dict(zip(self.arg_names, values, strict=True)), **options.values})
         try:
             return normalise_grid(grid)
         except LaunchError as error:
@@ -330,6 +343,10 @@ class JITFunction:
         return Executable(
             specialisation, compiled, LoadedKernel(compiled.abi, compiled.object_code), positions
         )
+
+
+def _source_of(value: object) -> KernelSource | None:
+    return value.source if isinstance(value, JITFunction) else None
 
 
 def _argument(parameter: Parameter, spec: Spec) -> Argument:

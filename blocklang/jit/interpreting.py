@@ -1,0 +1,59 @@
+"""A launch in interpreter mode: the same arguments, given to `interpreter.interpret_launch`.
+
+Arguments are bound, described and refused as for compiled code, so a wrong launch says the same. An integer 1
+is not compiled in here: it is a run-time scalar like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from blocklang.frontend import KernelSource
+from blocklang.interpreter import LaunchArgument, interpret_launch
+from blocklang.ir.types import I32, ScalarType
+from blocklang.jit.parameters import Parameter
+from blocklang.jit.specialisation import Described, TypedSpec
+from blocklang.runtime.arrays import NUMPY_DTYPES, Array
+from blocklang.runtime.grids import Grid
+
+
+def interpret_arguments(
+    source: KernelSource,
+    parameters: Sequence[Parameter],
+    values: Sequence[Any],
+    described: Sequence[Described],
+    grid: Grid,
+    source_of: Callable[[object], KernelSource | None],
+) -> None:
+    """Run a launch in the interpreter.
+
+    Args:
+        source: the kernel's.
+        parameters, values, described: the parameters, the arguments bound to them, and what they are.
+        grid: three extents.
+        source_of: the source of another kernel that this one calls.
+    """
+    arguments = {
+        parameter.name: _argument(parameter, value, *description)
+        for parameter, value, description in zip(parameters, values, described, strict=True)
+    }
+    interpret_launch(source, arguments, grid, code_of=source_of)
+
+
+def _argument(parameter: Parameter, value: Any, spec: object, payload: Array | int | None) -> LaunchArgument:
+    if isinstance(spec, TypedSpec):
+        if isinstance(payload, int):
+            assert isinstance(spec.type, ScalarType)
+            return LaunchArgument(_number(spec.type, payload), spec.type)
+        return LaunchArgument(payload, spec.type)
+    if type(value) is int and not parameter.is_constexpr:
+        return LaunchArgument(value, I32)
+    return LaunchArgument(spec.value)  # type: ignore[attr-defined]
+
+
+def _number(type_: ScalarType, bits: int) -> Any:
+    """The number in a slot, as a NumPy scalar."""
+    return np.frombuffer(bits.to_bytes(8, "little"), NUMPY_DTYPES[type_])[0]
