@@ -18,7 +18,7 @@ overflow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Operation, Region, Value
@@ -34,9 +34,9 @@ def simplify_control(op: Operation) -> bool:
         case If():
             return _decided_if(op) or _equal_results(op) or _empty_else(op)
         case For():
-            return _no_round(op) or _one_round(op) or _unchanged(op.inits, op.body.args[1:], op)
+            return _no_round(op) or _one_round(op) or _unchanged(op)
         case While():
-            return _never_again(op)
+            return _never_again(op) or _unchanged_in_while(op)
     return False
 
 
@@ -124,15 +124,36 @@ def _one_round(op: For) -> bool:
     return True
 
 
-def _unchanged(inits: Iterable[Value], arguments: Iterable[Value], op: For) -> bool:
+def _read_instead(value: Value, *replaced: Value) -> bool:
+    """Let users of other values read `value`. True if there were any."""
+    used = [old for old in replaced if old.uses]
+    for old in used:
+        old.replace_all_uses_with(value)
+    return bool(used)
+
+
+def _unchanged(op: For) -> bool:
     """Read the initial value where a loop carries it and never changes it."""
+    slots = zip(op.inits, op.body.args[1:], _end(op.body).operands, op.results, strict=True)
     changed = False
-    slots = zip(inits, arguments, _end(op.body).operands, op.results, strict=True)
     for init, argument, yielded, result in list(slots):
-        if (yielded is argument or yielded is init) and (argument.uses or result.uses):
-            argument.replace_all_uses_with(init)
-            result.replace_all_uses_with(init)
-            changed = True
+        if yielded is argument or yielded is init:
+            changed |= _read_instead(init, argument, result)
+    return changed
+
+
+def _unchanged_in_while(op: While) -> bool:
+    """The same for a value that goes through both regions, and for one from above that is passed on."""
+    inits, passed = op.inits, _end(op.before).segment("values")
+    same = {(value, argument) for value, argument in zip(passed, op.after.args, strict=True)}
+    changed = False
+    for init, argument, yielded in zip(inits, op.before.args, list(_end(op.after).operands), strict=True):
+        if yielded is init or (argument, yielded) in same:
+            changed |= _read_instead(init, argument)
+    passed = _end(op.before).segment("values")
+    for value, argument, result in zip(passed, op.after.args, op.results, strict=True):
+        if value in inits:
+            changed |= _read_instead(value, argument, result)
     return changed
 
 

@@ -1,7 +1,7 @@
 """Random small kernels for property tests, and what they compute.
 
 Values are scalars and blocks of four lanes, of several dtypes; control flow nests. A kernel reads `%x`, `%y`
-at masked indices, so every access is inside, and writes its values one after another to `%out_i`, `%out_f`.
+at masked indices, so every access is inside, and writes values one after another to `%out_i`, `%out_f`.
 """
 
 from __future__ import annotations

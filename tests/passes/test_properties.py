@@ -14,8 +14,10 @@ from blocklang.passes.canonicalise import canonicalise
 from blocklang.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
 from blocklang.passes.eliminate_dead_code import eliminate_dead_code
 from blocklang.passes.hoist_loop_invariants import hoist_loop_invariants
+from blocklang.passes.split_pointers import split_pointers
 from tests.passes.cases import Pass
 from tests.passes.random_kernels import assert_same_bits, outputs_of, random_kernels
+from tests.passes.random_walks import outputs_of_walk, random_walks
 
 PASSES = (canonicalise, eliminate_common_subexpressions, eliminate_dead_code, hoist_loop_invariants)
 
@@ -53,3 +55,14 @@ def test_a_pass_that_runs_again_changes_nothing(kernel: Kernel) -> None:
         once = print_kernel(kernel)
         run(kernel)
         assert print_kernel(kernel) == once
+
+
+@given(kernel=random_walks())
+@settings(max_examples=40)
+def test_splitting_pointers_keeps_the_answer(kernel: Kernel) -> None:
+    verify(kernel)
+    expected = outputs_of_walk(kernel)
+    for run in (split_pointers, *PASSES):
+        run(kernel)
+        verify(kernel)
+        assert_same_bits(expected, outputs_of_walk(kernel))
