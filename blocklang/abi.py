@@ -6,12 +6,13 @@ The entry of a compiled kernel is
 
     void kernel(const void* arguments, const int32_t grid[3], int64_t begin, int64_t end, void* scratch)
 
-It runs the programs with linear id begin <= id < end, in ascending order; axis 0 varies fastest:
-id = x + grid[0] * (y + grid[1] * z). It keeps no state, so any number of threads may run disjoint ranges, each with its own scratch arena of
-`scratch_bytes`, aligned to `SCRATCH_ALIGNMENT`.
+It runs the programs with linear id begin <= id < end, in ascending order; axis 0 varies fastest: id = x +
+grid[0] * (y + grid[1] * z). It keeps no state, so any number of threads may run disjoint ranges, each with
+its own scratch arena of `scratch_bytes`, aligned to `SCRATCH_ALIGNMENT`.
 
-`arguments` is an array of 8-byte slots, one per run-time argument in order. A number stands in the low bytes of its slot
-(little-endian; a bool as a byte 0 or 1); a pointer is the address of the array's element [0, ...].
+`arguments` is an array of 8-byte slots, one per run-time argument in order. A number stands in the low
+bytes of its slot (little-endian; a bool as a byte 0 or 1); a pointer is the address of the array's element
+[0, ...].
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The stages in order: Block IR in, machine code out.
 
-    Block IR ─ passes ─▶ abstract Tile IR ─ schedule, place ─▶ placed Tile IR ─ codegen ─▶ LLVM IR ─▶ object code
+    Block IR ─ passes ─▶ Tile IR ─ schedule, place ─▶ placed Tile IR ─ codegen ─▶ LLVM IR ─▶ object code
 
-`compile_kernel` is what the jit calls. Everything a person may want to read (the text of each stage, assembly, timings) is produced when it
-is asked for, by running the stages again, so that an ordinary compilation pays for nothing that nobody reads.
+`compile_kernel` is what the jit calls. Everything a person may want to read (the text of each stage,
+assembly, timings) is produced when it is asked for, by running the stages again, so that an ordinary
+compilation pays for nothing that nobody reads.
 """
 
 from __future__ import annotations
@@ -122,7 +123,9 @@ def _target(options: CompileOptions) -> Target:
     return options.target or current_target()
 
 
-def _lower(source: Kernel, options: CompileOptions, observer: Callable[[str, Kernel], None] | None) -> PipelineRun:
+def _lower(
+    source: Kernel, options: CompileOptions, observer: Callable[[str, Kernel], None] | None
+) -> PipelineRun:
     return run_pipeline(
         clone_kernel(source),
         _target(options),

@@ -1,8 +1,9 @@
 """Register-tiled matrix products: the micro-kernel of `contract_buffers`.
 
-The accumulator is walked in tiles of `rows` x `columns` that stay in registers while k runs: per k one vector load for each vector of
-columns of B's panel, and per row one broadcast of A and one fused multiply-add for each vector. Edges run the same code with fewer rows, or with the last
-vectors of the accumulator masked; B's panels have room for whole vectors.
+The accumulator is walked in tiles of `rows` x `columns` that stay in registers while k runs: per k one
+vector load for each vector of columns of B's panel, and per row one broadcast of A and one fused
+multiply-add for each vector. Edges run the same code with fewer rows, or with the last vectors of the
+accumulator masked; B's panels have room for whole vectors.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class _Product:
         acc = self.emit.offset(self.acc, self.emit.mul(j, self.op.columns * self.size))
         full = self.rows_total // rows
         if full:
-            self.emitter.counted("0", str(full), 1, lambda i: self.tile(self.emit.mul(i, rows), rows, columns, b, acc))
+            self.emitter.counted(
+                "0", str(full), 1, lambda i: self.tile(self.emit.mul(i, rows), rows, columns, b, acc)
+            )
         if rest := self.rows_total % rows:
             self.tile(str(full * rows), rest, columns, b, acc)
 
@@ -85,10 +88,10 @@ class _Product:
         type = llvm_type(self.element, self.lanes)
         if not mask:
             return self.emit.op(f"load {type}, ptr {pointer}, align {self.size}")
-        name = f"llvm.masked.load.{self._overload()}.p0"
+        name, kind = f"llvm.masked.load.{self._overload()}.p0", f"<{self.lanes} x i1>"
         self.emit.declarations[name] = f"declare {type} @{name}(ptr, <{self.lanes} x i1>, {type})"
         return self.emit.op(
-            f"call {type} @{name}(ptr align {self.size} {pointer}, <{self.lanes} x i1> {mask}, {type} zeroinitializer)"
+            f"call {type} @{name}(ptr align {self.size} {pointer}, {kind} {mask}, {type} zeroinitializer)"
         )
 
     def store(self, pointer: str, text: str, mask: str) -> None:
@@ -98,7 +101,9 @@ class _Product:
             return
         name = f"llvm.masked.store.{self._overload()}.p0"
         self.emit.declarations[name] = f"declare void @{name}({type}, ptr, <{self.lanes} x i1>)"
-        self.emit.do(f"call void @{name}({type} {text}, ptr align {self.size} {pointer}, <{self.lanes} x i1> {mask})")
+        self.emit.do(
+            f"call void @{name}({type} {text}, ptr align {self.size} {pointer}, <{self.lanes} x i1> {mask})"
+        )
 
     def _overload(self) -> str:
         scalar = llvm_scalar(self.element)
@@ -151,10 +156,8 @@ class _Product:
     ) -> dict[tuple[int, int], str]:
         """Add one column of A times one row of B."""
         emit, type, scalar = self.emit, llvm_type(self.element, self.lanes), llvm_scalar(self.element)
-        right = [
-            emit.op(f"load {type}, ptr {address(b, self.panel * self.size, v * self.lanes * self.size)}, align {self.size}")
-            for v in range(vectors)
-        ]
+        places = [address(b, self.panel * self.size, v * self.lanes * self.size) for v in range(vectors)]
+        right = [emit.op(f"load {type}, ptr {place}, align {self.size}") for place in places]
         result: dict[tuple[int, int], str] = {}
         for row in range(rows):
             place = address(a, self.size, row * self.depth * self.size)

@@ -1,7 +1,8 @@
 """Machine code of lane-wise operations, for any number of lanes (0: scalars).
 
-A lowering takes the emitter, the operation and its operands' registers, all with `width` lanes, and returns the register of the
-result. f16 and bf16 are computed in f32 and rounded once. Every result is defined for every input.
+A lowering takes the emitter, the operation and its operands' registers, all with `width` lanes, and returns
+the register of the result. f16 and bf16 are computed in f32 and rounded once. Every result is defined for
+every input.
 """
 
 from __future__ import annotations
@@ -94,7 +95,14 @@ def working_type(type: ScalarType) -> ScalarType:
 
 
 _FLOAT_OPCODES = {ops.Add: "fadd", ops.Sub: "fsub", ops.Mul: "fmul", ops.Div: "fdiv"}
-_INTEGER_OPCODES = {ops.Add: "add", ops.Sub: "sub", ops.Mul: "mul", ops.And: "and", ops.Or: "or", ops.Xor: "xor"}
+_INTEGER_OPCODES = {
+    ops.Add: "add",
+    ops.Sub: "sub",
+    ops.Mul: "mul",
+    ops.And: "and",
+    ops.Or: "or",
+    ops.Xor: "xor",
+}
 
 
 @lowers(ops.Add, ops.Sub, ops.Mul, ops.Div, ops.And, ops.Or, ops.Xor)
@@ -102,7 +110,9 @@ def _arithmetic(c: Context, op: Operation, args: list[str]) -> str:
     type = scalar_type(op)
     if type.is_float:
         lhs, rhs = (c.widen(type, a) for a in args)
-        return c.narrow(type, c.emit.op(f"{_FLOAT_OPCODES[op.__class__]} {c.type(working_type(type))} {lhs}, {rhs}"))
+        return c.narrow(
+            type, c.emit.op(f"{_FLOAT_OPCODES[op.__class__]} {c.type(working_type(type))} {lhs}, {rhs}")
+        )
     return c.emit.op(f"{_INTEGER_OPCODES[op.__class__]} {c.type(type)} {args[0]}, {args[1]}")
 
 
@@ -127,8 +137,10 @@ def quotient(c: Context, type: ScalarType, lhs: str, rhs: str, zero: str) -> str
 
 
 def _quotient_in_f64(c: Context, type: ScalarType, lhs: str, rhs: str, zero: str) -> str:
-    """A 32-bit quotient by a correctly rounded f64 division: a non-integral a / b is at least 1 / b away from an integer, and
-    |a / b| * 2^-53 < 1 / b, so that truncation is right. CPUs have no vector integer division."""
+    """A 32-bit quotient by a correctly rounded f64 division: a non-integral a / b is at least 1 / b away
+    from an integer, and |a / b| * 2^-53 < 1 / b, so that truncation is right. CPUs have no vector integer
+    division.
+    """
     double = c.type(F64)
     divisor = c.select(zero, type, c.number(type, 1), rhs)
     convert = "sitofp" if type.is_signed else "uitofp"
@@ -158,8 +170,10 @@ def _fma(c: Context, op: Operation, args: list[str]) -> str:
 
 
 def fused_multiply_add(c: Context, type: ScalarType, a: str, b: str, addend: str) -> str:
-    """a * b + addend with one rounding, in hardware or, for f32, exactly through f64 (the product is exact there; the sum is rounded
-    to odd before it is rounded to f32). f64 without hardware falls back to the C library."""
+    """a * b + addend with one rounding, in hardware or, for f32, exactly through f64 (the product is exact
+    there; the sum is rounded to odd before it is rounded to f32). f64 without hardware falls back to the C
+    library.
+    """
     if c.target.has_fma or type == F64:
         return c.intrinsic("fma", type, a, b, addend)
     double, word = c.type(F64), c.type(I64)
@@ -188,7 +202,14 @@ def fused_multiply_add(c: Context, type: ScalarType, a: str, b: str, addend: str
 @lowers(ops.Minimum, ops.Maximum)
 def _extremum(c: Context, op: Operation, args: list[str]) -> str:
     smaller = isinstance(op, ops.Minimum)
-    return extremum(c, scalar_type(op), args[0], args[1], smaller=smaller, propagate=bool(op.attributes.get("propagate_nan")))
+    return extremum(
+        c,
+        scalar_type(op),
+        args[0],
+        args[1],
+        smaller=smaller,
+        propagate=bool(op.attributes.get("propagate_nan")),
+    )
 
 
 def extremum(c: Context, type: ScalarType, a: str, b: str, *, smaller: bool, propagate: bool = False) -> str:
@@ -209,8 +230,10 @@ def _shift(c: Context, op: Operation, args: list[str]) -> str:
         count = c.intrinsic("umin", type, args[1], c.number(type, type.bits - 1))
         return c.emit.op(f"ashr {text} {args[0]}, {count}")
     shifted = c.emit.op(f"{'shl' if isinstance(op, ops.Shl) else 'lshr'} {text} {args[0]}, {args[1]}")
-    small = c.emit.op(f"icmp ult {text} {args[1]}, {c.number(type, type.bits)}") if type.bits > 1 else (
-        c.emit.op(f"icmp eq {text} {args[1]}, {c.number(type, 0)}")
+    small = (
+        c.emit.op(f"icmp ult {text} {args[1]}, {c.number(type, type.bits)}")
+        if type.bits > 1
+        else (c.emit.op(f"icmp eq {text} {args[1]}, {c.number(type, 0)}"))
     )
     return c.select(small, type, shifted, c.number(type, 0))
 
@@ -281,7 +304,13 @@ def _bitcast(c: Context, op: Operation, args: list[str]) -> str:
     from_text, to_text = c.type(source), c.type(target)
     if from_text == to_text:
         return args[0]
-    opcode = "ptrtoint" if isinstance(source, PointerType) else "inttoptr" if isinstance(target, PointerType) else "bitcast"
+    opcode = (
+        "ptrtoint"
+        if isinstance(source, PointerType)
+        else "inttoptr"
+        if isinstance(target, PointerType)
+        else "bitcast"
+    )
     return c.emit.op(f"{opcode} {from_text} {args[0]} to {to_text}")
 
 
@@ -300,7 +329,8 @@ def convert(c: Context, source: Type, target: Type, text: str, *, toward_zero: b
         return c.emit.op(f"ptrtoint {c.type(source)} {text} to {c.type(target)}")
     if isinstance(target, PointerType):
         return c.emit.op(f"inttoptr {c.type(source)} {text} to {c.type(target)}")
-    assert isinstance(source, ScalarType) and isinstance(target, ScalarType)
+    assert isinstance(source, ScalarType)
+    assert isinstance(target, ScalarType)
     if target.bits == 1:
         return _to_bool(c, source, text)
     if source.is_float:
@@ -339,12 +369,16 @@ def _float_to_float(c: Context, source: ScalarType, target: ScalarType, text: st
 
 
 def _toward_zero(c: Context, source: ScalarType, target: ScalarType, text: str) -> str:
-    """Round to nearest, then step back where the result is larger in magnitude. Two truncations are one truncation."""
+    """Round to nearest, then step back where the result is larger in magnitude. Two truncations are one
+    truncation.
+    """
     if source == F64 and target != F32:
         text, source = _toward_zero(c, F64, F32, text), F32
     near = _float_to_float(c, source, target, text, toward_zero=False)
     back = convert(c, target, source, near)
-    larger = c.emit.op(f"fcmp ogt {c.type(source)} {c.intrinsic('fabs', source, back)}, {c.intrinsic('fabs', source, text)}")
+    larger = c.emit.op(
+        f"fcmp ogt {c.type(source)} {c.intrinsic('fabs', source, back)}, {c.intrinsic('fabs', source, text)}"
+    )
     word = vector_of(f"i{target.bits}", c.width)
     same = c.type(target) == word
     bits = near if same else c.emit.op(f"bitcast {c.type(target)} {near} to {word}")
@@ -355,7 +389,9 @@ def _toward_zero(c: Context, source: ScalarType, target: ScalarType, text: str) 
 
 
 def _float_to_integer(c: Context, source: ScalarType, target: ScalarType, text: str) -> str:
-    """Truncate; what is out of range goes to the nearest limit, NaN to 0. The hardware result is used only in range."""
+    """Truncate; what is out of range goes to the nearest limit, NaN to 0. The hardware result is used only
+    in range.
+    """
     real = c.type(source)
     # Vectors convert to signed 32- or 64-bit lanes best.
     via = target if target.bits >= 32 else ScalarType("i32", "int", 32)
@@ -380,11 +416,14 @@ def _integer_to_float(c: Context, source: ScalarType, target: ScalarType, text: 
 
 
 def _sticky_53_bits(c: Context, type: ScalarType, text: str) -> str:
-    """A 64-bit integer that f64 can hold and that rounds to fewer bits as the original does: where it has more than 53 bits, the
-    lowest 11 are folded into the bit above them."""
+    """A 64-bit integer that f64 can hold and that rounds to fewer bits as the original does: where it has
+    more than 53 bits, the lowest 11 are folded into the bit above them.
+    """
     word = c.type(type)
     low = c.emit.op(f"and {word} {text}, {c.number(type, 0x7FF)}")
-    sticky = c.emit.op(f"and {word} {c.emit.op(f'add {word} {low}, {c.number(type, 0x7FF)}')}, {c.number(type, 0x800)}")
+    sticky = c.emit.op(
+        f"and {word} {c.emit.op(f'add {word} {low}, {c.number(type, 0x7FF)}')}, {c.number(type, 0x800)}"
+    )
     high = c.emit.op(f"xor {word} {text}, {low}")
     folded = c.emit.op(f"or {word} {high}, {sticky}")
     if type.is_signed:

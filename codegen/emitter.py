@@ -1,7 +1,7 @@
 """Writes LLVM IR as text: registers, basic blocks, phis, declarations of intrinsics.
 
-A thin layer on purpose: building the text directly takes a tenth of the time of building an object tree and printing it, and
-what is written is what a reader of `blocklang llvm` sees.
+A thin layer on purpose: building the text directly takes a tenth of the time of building an object tree and
+printing it, and what is written is what a reader of `blocklang llvm` sees.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ class Emitter:
     def branch(self, label: str) -> None:
         self.do(f"br label %{label}")
 
-    def branch_if(self, condition: str, then: str, otherwise: str, *, weights: tuple[int, int] | None = None) -> None:
+    def branch_if(
+        self, condition: str, then: str, otherwise: str, *, weights: tuple[int, int] | None = None
+    ) -> None:
         self.do(f"br i1 {condition}, label %{then}, label %{otherwise}")
 
     def phi(self, type: str, incoming: Iterable[tuple[str, str]]) -> Phi:
@@ -120,7 +122,11 @@ class Emitter:
 
     def offset(self, pointer: str, byte_count: str | int) -> str:
         """A pointer some bytes on."""
-        return pointer if str(byte_count) == "0" else self.op(f"getelementptr i8, ptr {pointer}, i64 {byte_count}")
+        return (
+            pointer
+            if str(byte_count) == "0"
+            else self.op(f"getelementptr i8, ptr {pointer}, i64 {byte_count}")
+        )
 
     def splat(self, scalar: str, text: str, width: int) -> str:
         """A vector with one scalar in every lane."""

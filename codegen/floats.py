@@ -1,7 +1,8 @@
 """Constants and conversions of floating-point types in LLVM IR, exact for every input.
 
-bf16 never meets LLVM's own type: hardware conversions flush subnormals and software ones are calls. Its values travel as 16 bits,
-become floats by a shift, and come from floats by rounding the bits to nearest even.
+bf16 never meets LLVM's own type: hardware conversions flush subnormals and software ones are calls. Its
+values travel as 16 bits, become floats by a shift, and come from floats by rounding the bits to nearest
+even.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ def _half_bits_to_f32(emit: Emitter, text: str, width: int) -> str:
     magnitude = emit.op(f"and {word} {wide}, {number(0x7FFF)}")
     sign = emit.op(f"shl {word} {emit.op(f'and {word} {wide}, {number(0x8000)}')}, {number(16)}")
     shifted = emit.op(f"shl {word} {magnitude}, {number(13)}")
-    # As an f32 the shifted bits are the value times 2^-112, subnormals included; infinities and NaN need exponent 255.
+    # As an f32 the shifted bits are the value times 2^-112, subnormals included; infinities and NaN need
+    # exponent 255.
     scale = splat_constant("float", "0x46F0000000000000", width)
     scaled = emit.op(f"fmul {single} {emit.op(f'bitcast {word} {shifted} to {single}')}, {scale}")
     finite = emit.op(f"bitcast {single} {scaled} to {word}")
@@ -139,7 +141,9 @@ def round_f64_to_odd_f32(emit: Emitter, text: str, width: int) -> str:
     bits = emit.op(f"bitcast {single} {nearest} to {word}")
     inexact = emit.op(f"fcmp one {double} {back}, {text}")
     one = splat_constant("i32", "1", width)
-    even = emit.op(f"icmp eq {word} {emit.op(f'and {word} {bits}, {one}')}, {splat_constant('i32', '0', width)}")
+    even = emit.op(
+        f"icmp eq {word} {emit.op(f'and {word} {bits}, {one}')}, {splat_constant('i32', '0', width)}"
+    )
     # Rounded to an even neighbour: move one step toward the value, which is the odd one.
     away = emit.op(f"fcmp ogt {double} {_absolute(emit, back, width)}, {_absolute(emit, text, width)}")
     step = emit.op(f"select {mask} {away}, {word} {splat_constant('i32', '-1', width)}, {word} {one}")

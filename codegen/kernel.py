@@ -17,13 +17,16 @@ from blocklang.ops.tile import BufferOp, ContractBuffers
 from blocklang.target import Target
 
 _ADDRESS = PointerType(U8)  # the type of a buffer's address; accesses bring their own element type
-_SIGNATURE = "ptr noalias readonly %arguments, ptr noalias readonly %grid, i64 %begin, i64 %end, ptr noalias %scratch"
+_SIGNATURE = (
+    "ptr noalias readonly %arguments, ptr noalias readonly %grid, i64 %begin, i64 %end, ptr noalias %scratch"
+)
 
 
 def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
     """The text of an LLVM module that defines `symbol` for a placed kernel.
 
-    Requires: level placed, every buffer with an offset (`plan_memory`), no mathematical function that is not an instruction (`expand_maths`).
+    Requires: level placed, every buffer with an offset (`plan_memory`), no mathematical function that is
+    not an instruction (`expand_maths`).
     """
     assert kernel.level == "placed"
     emit = Emitter()
@@ -33,7 +36,9 @@ def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
     def grid_value(emitter: RegionEmitter, op: Operation) -> None:
         emitter.values[op.result] = grid[op.__class__, op.attributes["axis"]]
 
-    emitter = RegionEmitter(lanes, {ContractBuffers: contract_buffers, ProgramId: grid_value, NumPrograms: grid_value})
+    emitter = RegionEmitter(
+        lanes, {ContractBuffers: contract_buffers, ProgramId: grid_value, NumPrograms: grid_value}
+    )
     emit.start("entry")
     load_arguments(kernel, lanes)
     place_buffers(kernel, lanes)
@@ -80,8 +85,12 @@ def place_buffers(kernel: Kernel, lanes: LaneEmitter) -> None:
         lanes.buffers[value] = op
 
 
-def emit_programs(kernel: Kernel, emitter: RegionEmitter, grid: dict[tuple[type[Operation], int], Lane]) -> None:
-    """The loop over the programs of this call, each with its place in the grid, which is counted along without divisions."""
+def emit_programs(
+    kernel: Kernel, emitter: RegionEmitter, grid: dict[tuple[type[Operation], int], Lane]
+) -> None:
+    """The loop over the programs of this call, each with its place in the grid, which is counted along
+    without divisions.
+    """
     emit = emitter.emit
     extents = [emit.op(f"load i32, ptr {emit.offset('%grid', 4 * axis)}, align 4") for axis in range(3)]
     firsts = _grid_indices(emitter, extents)
@@ -107,7 +116,10 @@ def emit_programs(kernel: Kernel, emitter: RegionEmitter, grid: dict[tuple[type[
 def _grid_indices(emitter: RegionEmitter, extents: list[str]) -> list[str]:
     """x, y and z of the first program."""
     emit = emitter.emit
-    wide = [emit.call("i64", "llvm.umax.i64", [("i64", emit.op(f"zext i32 {e} to i64")), ("i64", "1")]) for e in extents]
+    wide = [
+        emit.call("i64", "llvm.umax.i64", [("i64", emit.op(f"zext i32 {e} to i64")), ("i64", "1")])
+        for e in extents
+    ]
     x, rest = emit.op(f"urem i64 %begin, {wide[0]}"), emit.op(f"udiv i64 %begin, {wide[0]}")
     y, z = emit.op(f"urem i64 {rest}, {wide[1]}"), emit.op(f"udiv i64 {rest}, {wide[1]}")
     return [emit.op(f"trunc i64 {index} to i32") for index in (x, y, z)]

@@ -1,8 +1,9 @@
 """Code for the body of a loop over lanes, and for scalar code around such loops.
 
-`LaneEmitter` turns scalar operations into operations on `width` lanes. Values that are the same in all lanes stay scalar, integer values
-that grow by a fixed step stay a base and a step (see `values`), and only the rest becomes vectors; so addresses are scalar arithmetic
-and an access to consecutive elements is one vector load or store. With width 0 it emits ordinary scalar code.
+`LaneEmitter` turns scalar operations into operations on `width` lanes. Values that are the same in all
+lanes stay scalar, integer values that grow by a fixed step stay a base and a step (see `values`), and only
+the rest becomes vectors; so addresses are scalar arithmetic and an access to consecutive elements is one
+vector load or store. With width 0 it emits ordinary scalar code.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ class LaneEmitter:
         type = vector_of(f"i{bits}", self.width)
         if step.lstrip("-").isdigit():
             mask = (1 << bits) - 1
-            return f"<{', '.join(f'i{bits} {_signed(lane * int(step) & mask, bits)}' for lane in range(self.width))}>"
+            numbers = (_signed(lane * int(step) & mask, bits) for lane in range(self.width))
+            return f"<{', '.join(f'i{bits} {number}' for number in numbers)}>"
         narrow = step if bits == 64 else self.emit.op(f"trunc i64 {step} to i{bits}")
         counts = f"<{', '.join(f'i{bits} {lane}' for lane in range(self.width))}>"
         return self.emit.op(f"mul {type} {self.emit.splat(f'i{bits}', narrow, self.width)}, {counts}")
@@ -158,7 +160,11 @@ class LaneEmitter:
             case Mul() if not all(a.is_affine for a in args):
                 affine, factor = args if args[0].is_affine else args[::-1]
                 base = LOWERINGS[Mul](self.context(0), op, [a.text for a in args])
-                wide = convert(self.context(0), type, I64, factor.text) if factor.text.startswith("%") else factor.text
+                wide = (
+                    convert(self.context(0), type, I64, factor.text)
+                    if factor.text.startswith("%")
+                    else factor.text
+                )
                 return _with_step(base, type, self.emit.mul(affine.step, wide))
             case Cast() if not isinstance(args[0].type, PointerType) and type.bits <= args[0].bits:
                 return Lane(convert(self.context(0), args[0].type, type, args[0].text), type, 0, args[0].step)
@@ -171,10 +177,16 @@ class LaneEmitter:
         size = type.element.bytes
         wide = offset.type == I64 or offset.bits == 64
         if not pointer.width and not offset.width and (wide or offset.is_uniform):
-            count = offset.text if wide or not offset.text.startswith("%") else (
-                convert(self.context(0), offset.type, I64, offset.text)
+            count = (
+                offset.text
+                if wide or not offset.text.startswith("%")
+                else (convert(self.context(0), offset.type, I64, offset.text))
             )
-            if not offset.text.startswith("%") and isinstance(offset.type, ScalarType) and not offset.type.is_signed:
+            if (
+                not offset.text.startswith("%")
+                and isinstance(offset.type, ScalarType)
+                and not offset.type.is_signed
+            ):
                 count = str(int(offset.text) & ((1 << offset.type.bits) - 1))
             text = self.emit.offset(pointer.text, self.emit.mul(count, size))
             step = self.emit.add(pointer.step or "0", self.emit.mul(offset.step or "0", size))
@@ -185,7 +197,9 @@ class LaneEmitter:
             lanes = self.emit.op(f"mul {wide_type} {lanes}, {splat_constant('i64', str(size), self.width)}")
         base = pointer.text if pointer.is_uniform else self.vector(pointer)
         base_type = "ptr" if pointer.is_uniform else vector_of("ptr", self.width)
-        return Lane(self.emit.op(f"getelementptr i8, {base_type} {base}, {wide_type} {lanes}"), type, self.width)
+        return Lane(
+            self.emit.op(f"getelementptr i8, {base_type} {base}, {wide_type} {lanes}"), type, self.width
+        )
 
     # ---- masks ----
 
@@ -241,9 +255,13 @@ class LaneEmitter:
         own = TRUE if op.mask is None else self.get(op.mask)
         if pointer.is_uniform and own.is_uniform and (other is None or other.is_uniform):
             return self.load_uniform(pointer, op.result.type, own, other, volatile=op.volatile)
-        return self.load_lanes(pointer, op.result.type, self.both(own, self.live), other, volatile=op.volatile)
+        return self.load_lanes(
+            pointer, op.result.type, self.both(own, self.live), other, volatile=op.volatile
+        )
 
-    def load_uniform(self, pointer: Lane, type: Type, mask: Lane, other: Lane | None, *, volatile: bool = False) -> Lane:
+    def load_uniform(
+        self, pointer: Lane, type: Type, mask: Lane, other: Lane | None, *, volatile: bool = False
+    ) -> Lane:
         """One element for all lanes; behind a branch if it is masked."""
         element = memory_type(type)
         fallback = other.text if other is not None else _zero(element_type(type))
@@ -290,18 +308,30 @@ class LaneEmitter:
             text = self.emit.op(f"icmp ne {vector} {text}, zeroinitializer")
             if other is not None:
                 kind = vector_of("i1", self.width)
-                text = self.emit.op(f"select {kind} {self.vector(mask)}, {kind} {text}, {kind} {self.vector(other)}")
+                text = self.emit.op(
+                    f"select {kind} {self.vector(mask)}, {kind} {text}, {kind} {self.vector(other)}"
+                )
         return Lane(text, type, self.width)
 
-    def _masked_load(self, vector: str, pointer: str, align: int, mask: str, passthru: str, element: Type) -> str:
+    def _masked_load(
+        self, vector: str, pointer: str, align: int, mask: str, passthru: str, element: Type
+    ) -> str:
         name = f"llvm.masked.load.{_overload(element, self.width)}.p0"
-        arguments = [("ptr", f"align {align} {pointer}"), (vector_of("i1", self.width), mask), (vector, passthru)]
+        arguments = [
+            ("ptr", f"align {align} {pointer}"),
+            (vector_of("i1", self.width), mask),
+            (vector, passthru),
+        ]
         return self._call_with_attributes(vector, name, arguments)
 
     def _gather(self, vector: str, pointers: str, align: int, mask: str, passthru: str, element: Type) -> str:
         kind = vector_of("ptr", self.width)
         name = f"llvm.masked.gather.{_overload(element, self.width)}.v{self.width}p0"
-        arguments = [(kind, f"align {align} {pointers}"), (vector_of("i1", self.width), mask), (vector, passthru)]
+        arguments = [
+            (kind, f"align {align} {pointers}"),
+            (vector_of("i1", self.width), mask),
+            (vector, passthru),
+        ]
         return self._call_with_attributes(vector, name, arguments)
 
     def _call_with_attributes(self, result: str, name: str, arguments: Sequence[tuple[str, str]]) -> str:
@@ -332,7 +362,11 @@ class LaneEmitter:
         place = pointer.text if contiguous else self.vector(pointer)
         suffix = "p0" if contiguous else f"v{self.width}p0"
         name = f"llvm.masked.{form}.{_overload(element, self.width)}.{suffix}"
-        arguments = [(vector, text), (kind, f"align {align} {place}"), (vector_of("i1", self.width), self.vector(mask))]
+        arguments = [
+            (vector, text),
+            (kind, f"align {align} {place}"),
+            (vector_of("i1", self.width), self.vector(mask)),
+        ]
         self._call_with_attributes("void", name, arguments)
 
     def _store_uniform(self, pointer: Lane, value: Lane, mask: Lane) -> None:
@@ -340,7 +374,9 @@ class LaneEmitter:
 
         def write() -> None:
             text = self.emit.op(f"zext i1 {value.text} to i8") if value.type == I1 else value.text
-            self.emit.do(f"store {llvm_scalar(element)} {text}, ptr {pointer.text}, align {_alignment(element)}")
+            self.emit.do(
+                f"store {llvm_scalar(element)} {text}, ptr {pointer.text}, align {_alignment(element)}"
+            )
 
         if is_true(mask):
             write()
@@ -371,8 +407,12 @@ class LaneEmitter:
             steps.insert(0, steps[0] * extent)
         return self._address(base, [(lane, step) for lane, step in zip(lanes, steps, strict=True)])
 
-    def _panel_pointer(self, base: Lane, op: BufferOp, lanes: list[Lane], shape: tuple[int, ...], size: int) -> Lane:
-        """Row i, column j of a matrix stored in panels. Vectors along j start at multiples of the width, which divides the panel."""
+    def _panel_pointer(
+        self, base: Lane, op: BufferOp, lanes: list[Lane], shape: tuple[int, ...], size: int
+    ) -> Lane:
+        """Row i, column j of a matrix stored in panels. Vectors along j start at multiples of the width,
+        which divides the panel.
+        """
         row, column = lanes
         panel = op.panel
         affine = column.step == "1" and panel % max(self.width, 1) == 0
@@ -402,12 +442,16 @@ class LaneEmitter:
         for lane, size in vectors:
             kind = vector_of("i64", self.width)
             scaled = self.emit.op(f"mul {kind} {lane.text}, {splat_constant('i64', str(size), self.width)}")
-            text = self.emit.op(f"getelementptr i8, {vector_of('ptr', self.width)} {self.vector(pointer)}, {kind} {scaled}")
+            text = self.emit.op(
+                f"getelementptr i8, {vector_of('ptr', self.width)} {self.vector(pointer)}, {kind} {scaled}"
+            )
             pointer = Lane(text, base.type, self.width)
         return pointer
 
     def write_mask(self, op: Write, pointer: Lane) -> Lane:
-        """Lanes that do not exist must not be written, except past the end of a row that is the whole buffer (it has room)."""
+        """Lanes that do not exist must not be written, except past the end of a row that is the whole
+        buffer (it has room).
+        """
         if self.live is None:
             return TRUE
         if op.buffer.type.rank == 1 and pointer.step == str(memory_type(op.buffer.type).bytes):

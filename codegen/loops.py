@@ -1,7 +1,8 @@
 """Loops and control flow: `for`, `while`, `if`, `group`, `lanes` and what folds lanes together.
 
-A `lanes` loop is cut so that its main part runs on full vectors without any mask: [low, high) narrowed to where every `in_bounds` mask of
-the body holds. What is before and after runs the same body with the masks as lane predicates.
+A `lanes` loop is cut so that its main part runs on full vectors without any mask: [low, high) narrowed to
+where every `in_bounds` mask of the body holds. What is before and after runs the same body with the masks
+as lane predicates.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from blocklang.codegen.floats import constant_text, splat_number
 from blocklang.codegen.lanes import LaneEmitter
 from blocklang.codegen.values import Lane
 from blocklang.ir.core import Operation, Region, Value
-from blocklang.ir.types import BF16, F16, F32, I1, I32, I64, ScalarType, Type
+from blocklang.ir.types import BF16, F16, F32, I1, I32, I64, ScalarType
 from blocklang.ops.control import For, If, While
 from blocklang.ops.tile import Group, InBounds, Lanes, TreeReduce
 
@@ -25,7 +26,9 @@ PARTIALS = 32  # partial results of a float sum (LANGUAGE.md A13)
 class RegionEmitter:
     """Emits regions: straight-line operations through a `LaneEmitter`, structured ones here."""
 
-    def __init__(self, lanes: LaneEmitter, hooks: dict[type[Operation], Callable[[RegionEmitter, Operation], None]]) -> None:
+    def __init__(
+        self, lanes: LaneEmitter, hooks: dict[type[Operation], Callable[[RegionEmitter, Operation], None]]
+    ) -> None:
         self.lanes = lanes
         self.emit = lanes.emit
         self.hooks = hooks
@@ -108,11 +111,17 @@ class RegionEmitter:
         self.values.update(zip(op.outputs, lanes, strict=True))
 
     def trip_count(self, op: For) -> str:
-        """Rounds of Python's range as an unsigned 64-bit number; nothing overflows, and a step of 0 gives none."""
+        """Rounds of Python's range as an unsigned 64-bit number; nothing overflows, and a step of 0 gives
+        none.
+        """
         emit, type = self.emit, op.start.type
         assert isinstance(type, ScalarType)
-        start, stop, step = (convert(Context(emit, self.lanes.target, 0), type, I64, self.text(v)) if self.text(v).startswith("%")
-                             else self.text(v) for v in (op.start, op.stop, op.step))
+        start, stop, step = (
+            convert(Context(emit, self.lanes.target, 0), type, I64, self.text(v))
+            if self.text(v).startswith("%")
+            else self.text(v)
+            for v in (op.start, op.stop, op.step)
+        )
         order = "s" if type.is_signed or type.bits < 64 else "u"
         known = int(step) if step.lstrip("-").isdigit() else None
 
@@ -125,7 +134,13 @@ class RegionEmitter:
             return emit.op(f"select i1 {some}, i64 {span}, i64 0")
 
         if known is not None:
-            return "0" if known == 0 else trips(start, stop, step) if known > 0 else trips(stop, start, str(-known))
+            return (
+                "0"
+                if known == 0
+                else trips(start, stop, step)
+                if known > 0
+                else trips(stop, start, str(-known))
+            )
         positive = emit.op(f"icmp sgt i64 {step}, 0")
         zero = emit.op(f"icmp eq i64 {step}, 0")
         low = emit.op(f"select i1 {positive}, i64 {start}, i64 {stop}")
@@ -237,15 +252,24 @@ class Fold:
         return [self.wide, *self.types[1:]]
 
     def starts(self) -> list[str]:
-        return [splat_number(t, n, self.lanes) for t, n in zip(self.accumulator_types(), self.neutral(), strict=True)]
+        return [
+            splat_number(t, n, self.lanes)
+            for t, n in zip(self.accumulator_types(), self.neutral(), strict=True)
+        ]
 
     def step(self, accumulators: list[str], new: list[str], live: str | None) -> list[str]:
         """Fold `width` new lanes in; lanes outside the mask `live` change nothing."""
         context = self.context(self.width)
         new = [convert(context, self.types[0], self.wide, new[0]), *new[1:]]
         if live is not None:
-            neutral = [splat_number(t, n, self.width) for t, n in zip(self.accumulator_types(), self.neutral(), strict=True)]
-            new = [context.select(live, t, v, n) for t, v, n in zip(self.accumulator_types(), new, neutral, strict=True)]
+            neutral = [
+                splat_number(t, n, self.width)
+                for t, n in zip(self.accumulator_types(), self.neutral(), strict=True)
+            ]
+            new = [
+                context.select(live, t, v, n)
+                for t, v, n in zip(self.accumulator_types(), new, neutral, strict=True)
+            ]
         if not self.ordered or self.width == self.lanes:
             return self.combine_lanes(self.lanes, accumulators, new)
         for part in range(self.width // self.lanes):
@@ -258,7 +282,9 @@ class Fold:
         return self.emit.op(f"shufflevector {type} {text}, {type} poison, <{self.lanes} x i32> <{picks}>")
 
     def combine_lanes(self, width: int, a: list[str], b: list[str]) -> list[str]:
-        """Fold b into a, lane by lane. For arg folds all of a's indices are below b's, or equal values prefer the lower index."""
+        """Fold b into a, lane by lane. For arg folds all of a's indices are below b's, or equal values
+        prefer the lower index.
+        """
         context, element = self.context(width), self.accumulator_types()[0]
         kind = context.type(element)
         match self.combine:
@@ -292,12 +318,20 @@ class Fold:
         return [context.select(take, element, b[0], a[0]), context.select(take, I32, b[1], a[1])]
 
     def finish(self, accumulators: list[str]) -> list[str]:
-        """Fold the lanes of the accumulators: lane i with lane i + half, until one is left; in the element type."""
+        """Fold the lanes of the accumulators: lane i with lane i + half, until one is left; in the element
+        type.
+        """
         width = self.lanes
         while width > 1:
             half = width // 2
-            low = [self._half(t, a, width, 0) for t, a in zip(self.accumulator_types(), accumulators, strict=True)]
-            high = [self._half(t, a, width, half) for t, a in zip(self.accumulator_types(), accumulators, strict=True)]
+            low = [
+                self._half(t, a, width, 0)
+                for t, a in zip(self.accumulator_types(), accumulators, strict=True)
+            ]
+            high = [
+                self._half(t, a, width, half)
+                for t, a in zip(self.accumulator_types(), accumulators, strict=True)
+            ]
             accumulators = self.combine_lanes(half, low, high)
             width = half
         if self.lanes:
@@ -355,15 +389,25 @@ class Fold:
         kind = llvm_scalar(element)
         if self.combine in ("sum", "xor"):
             count = emit.op(f"sub i64 {high}, {low}")
-            narrow = convert(self.context(0), I64, element, count) if element.bits > 1 else emit.op(f"trunc i64 {count} to i1")
+            narrow = (
+                convert(self.context(0), I64, element, count)
+                if element.bits > 1
+                else emit.op(f"trunc i64 {count} to i1")
+            )
             if self.combine == "xor":
                 odd = emit.op(f"trunc i64 {count} to i1")
-                folded = [emit.op(f"xor {kind} {scalars[0]}, {emit.op(f'select i1 {odd}, {kind} {pads[0]}, {kind} 0')}")]
+                folded = [
+                    emit.op(
+                        f"xor {kind} {scalars[0]}, {emit.op(f'select i1 {odd}, {kind} {pads[0]}, {kind} 0')}"
+                    )
+                ]
             else:
                 folded = [emit.op(f"add {kind} {scalars[0]}, {emit.op(f'mul {kind} {pads[0]}, {narrow}')}")]
         else:
             folded = self.combine_lanes(0, scalars, pads)
-        return [self.context(0).select(some, t, f, s) for t, f, s in zip(self.types, folded, scalars, strict=True)]
+        return [
+            self.context(0).select(some, t, f, s) for t, f, s in zip(self.types, folded, scalars, strict=True)
+        ]
 
 
 class LanesLoop:
@@ -398,7 +442,9 @@ class LanesLoop:
             for op in inside.ops
             if isinstance(op, InBounds)
             and op.index is inside.args[0]
-            and not any(v.defining_op is not None and inside.encloses(v.defining_op) for v in (op.low, op.high))
+            and not any(
+                v.defining_op is not None and inside.encloses(v.defining_op) for v in (op.low, op.high)
+            )
         ]
 
     def vector_loops(self, state: list[str]) -> list[str]:
@@ -416,7 +462,9 @@ class LanesLoop:
                 first = emit.call("i64", "llvm.smax.i64", [("i64", first), ("i64", text)])
             first = emit.call("i64", "llvm.smin.i64", [("i64", first), ("i64", self.high)])
             start = self.round_up(first)
-            state = self.loop(self.low, self.minimum(start, self.high), state, frozenset(), masked=True, step=width)
+            state = self.loop(
+                self.low, self.minimum(start, self.high), state, frozenset(), masked=True, step=width
+            )
         main_end, leftover = self.main_end(start, full_high)
         if main_end != start:
             state = self.loop(start, main_end, state, frozenset(bounds), masked=False, step=width)
@@ -437,7 +485,9 @@ class LanesLoop:
         return self.emit.add(rounded, self.low)
 
     def main_end(self, start: str, high: str) -> tuple[str, bool]:
-        """Where the last full vector below `high` ends, and whether anything may be left before the loop's end."""
+        """Where the last full vector below `high` ends, and whether anything may be left before the loop's
+        end.
+        """
         if _is_number(start) and _is_number(high):
             whole = max(int(high) - int(start), 0) // self.width * self.width
             return str(int(start) + whole), int(start) + whole < int(high)
@@ -470,7 +520,9 @@ class LanesLoop:
         for fold in self.folds:
             count = len(fold.types)
             own = [p.name for p in phis[len(following) : len(following) + count]]
-            following += fold.step(own, yielded[len(following) : len(following) + count], live.text if live else None)
+            following += fold.step(
+                own, yielded[len(following) : len(following) + count], live.text if live else None
+            )
         for phi, text in zip(phis, following, strict=True):
             phi.add(text, emit.block)
         index.add(emit.op(f"add i64 {index.name}, {step}"), emit.block)
@@ -499,7 +551,9 @@ class LanesLoop:
 
 
 def tree_reduce(emitter: RegionEmitter, op: TreeReduce) -> None:
-    """Halve the rows until one element is left: element i becomes combine(2i, 2i + 1), an odd last one moves down."""
+    """Halve the rows until one element is left: element i becomes combine(2i, 2i + 1), an odd last one
+    moves down.
+    """
     emit = emitter.emit
     header, body, done = emit.new_block("rounds"), emit.new_block("round"), emit.new_block("done")
     before = emit.block
@@ -520,7 +574,9 @@ def tree_reduce(emitter: RegionEmitter, op: TreeReduce) -> None:
     def move_last() -> None:
         last = emit.op(f"sub i64 {count.name}, 1")
         for row in op.buffers:
-            value = emitter.lanes.load_lanes(_element(emitter, row, last), row.type.element, Lane("true", I1), None)
+            value = emitter.lanes.load_lanes(
+                _element(emitter, row, last), row.type.element, Lane("true", I1), None
+            )
             emitter.lanes.store(_element(emitter, row, half), value, Lane("true", I1), op)
 
     emitter.lanes.when(emit.op(f"icmp eq i64 {odd}, 1"), move_last)
@@ -563,7 +619,9 @@ def _fold_pairs(emitter: RegionEmitter, op: TreeReduce, index: str, width: int) 
         else:
             second = emit.op(f"or i64 {double}, 1")
             for target, position in ((left, double), (right, second)):
-                target.append(inner.lanes.load_uniform(_element(emitter, row, position), type, Lane("true", I1), None))
+                target.append(
+                    inner.lanes.load_uniform(_element(emitter, row, position), type, Lane("true", I1), None)
+                )
     inner.values.update(zip(op.combiner.args, left + right, strict=True))
     for row, lane in zip(op.buffers, inner.region(op.combiner), strict=True):
         pointer = _element(emitter, row, index)

@@ -1,7 +1,8 @@
 """LLVM IR to optimised IR, assembly and object code, through llvmlite.
 
-The passes are few and chosen by measurement (DESIGN.md section 3): vectors, tiles and unrolling are already in the text, so what is left to
-LLVM is to clean up and to choose instructions. The loop, SLP and unrolling passes would cost most of the time for no speed.
+The passes are few and chosen by measurement (DESIGN.md section 3): vectors, tiles and unrolling are already
+in the text, so what is left to LLVM is to clean up and to choose instructions. The loop, SLP and unrolling
+passes would cost most of the time for no speed.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def parse_module(text: str) -> llvm.ModuleRef:
 
 
 def optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
-    """Run the passes that pay: promote memory, combine, simplify, remove common subexpressions, hoist invariants."""
+    """Run the passes that pay: promote memory, combine, simplify, remove common subexpressions, hoist
+    invariants.
+    """
     options = llvm.create_pipeline_tuning_options(speed_level=1)
     builder = llvm.create_pass_builder(machine, options)
     passes = llvm.create_new_function_pass_manager()
@@ -67,4 +70,6 @@ def compile_module(text: str, target: Target, *, assembly: bool = False) -> Mach
     machine = target_machine(target)
     module = parse_module(text)
     optimise(module, machine)
-    return MachineCode(str(module), machine.emit_object(module), machine.emit_assembly(module) if assembly else "")
+    return MachineCode(
+        str(module), machine.emit_object(module), machine.emit_assembly(module) if assembly else ""
+    )

@@ -2,7 +2,8 @@
 
 Inside a loop over lanes a value is
 - uniform: the same in every lane, held in a scalar register;
-- affine: `base + lane * step`, held as the scalar base and the step; integer arithmetic is modular, so sums and products with uniform
+- affine: `base + lane * step`, held as the scalar base and the step; integer arithmetic is modular, so sums
+  and products with uniform
   values stay affine exactly (an extension to more bits does not, since it must see the wrap);
 - a vector: one register lane each.
 
@@ -24,7 +25,7 @@ class Lane:
         text: its register or constant; the base if it is affine.
         type: its IR type.
         width: lanes of the vector; 0 if it is held in a scalar.
-        step: for affine values, what is added per lane: a decimal constant or an i64 register. Pointers count bytes.
+        step: for affine values, what is added per lane: a decimal constant or an i64 register (bytes for pointers).
     """
 
     text: str
@@ -42,7 +43,13 @@ class Lane:
 
     @property
     def bits(self) -> int:
-        return 64 if isinstance(self.type, PointerType) else self.type.bits if isinstance(self.type, ScalarType) else 0
+        return (
+            64
+            if isinstance(self.type, PointerType)
+            else self.type.bits
+            if isinstance(self.type, ScalarType)
+            else 0
+        )
 
 
 def is_true(lane: Lane) -> bool:

@@ -1,8 +1,8 @@
 """How a block's value changes from lane to lane along each axis of its shape (abstract Tile IR).
 
-The stride along an axis is an integer if the value grows by just that much per lane (0: constant along the axis; for pointers
-in elements), or None if that is not known at compile time. Wrap-around is ignored: strides steer the choice of loops, and
-never decide whether a result is right.
+The stride along an axis is an integer if the value grows by just that much per lane (0: constant along the
+axis; for pointers in elements), or None if that is not known at compile time. Wrap-around is ignored:
+strides steer the choice of loops, and never decide whether a result is right.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""When a load may be moved to where its value is read, and when it must happen where it stands (abstract Tile IR).
+"""When a load may be moved to where its value is read, and when it must happen where it stands (abstract
+Tile IR).
 
-Rules (DESIGN.md section 3, 'Order and effects'): an array that the launch may write is loaded once per lane, and no load moves past
-an operation that may write its memory; loads of other arrays may be moved and repeated. Which arguments may share memory is
-the kernel attribute `alias`: "disjoint" (no two arguments with a writer among them overlap), "same" (those that do are the same
-array), "unknown".
+Rules (DESIGN.md section 3, 'Order and effects'): an array that the launch may write is loaded once per
+lane, and no load moves past an operation that may write its memory; loads of other arrays may be moved and
+repeated. Which arguments may share memory is the kernel attribute `alias`: "disjoint" (no two arguments
+with a writer among them overlap), "same" (those that do are the same array), "unknown".
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ class MemoryHazards:
         return read is written or self.alias != "disjoint"
 
     def reason_to_keep(self, op: Iterate, load: Load) -> str:
-        """Why the values that `op` loads must be stored in a buffer where they are loaded; '' if they need not be."""
+        """Why the values that `op` loads must be stored in a buffer where they are loaded; '' if they need
+        not be.
+        """
         if load.volatile:
             return "volatile"
         writers = [store for store in self.stores if self.may_share(load, store)]
@@ -96,8 +99,10 @@ class MemoryHazards:
         return region.ops[region.ops.index(first) + 1 : region.ops.index(last)]
 
     def _same_lanes(self, load: Load, store: Store) -> bool:
-        """True if lane i of the load and lane i of the store have one address, as far as they share memory at all, and no two
-        lanes share one. The second is only known for a constant stride along a single axis."""
+        """True if lane i of the load and lane i of the store have one address, as far as they share memory
+        at all, and no two lanes share one. The second is only known for a constant stride along a single
+        axis.
+        """
         offsets = _offsets(load.pointer)
         if self.alias not in ("disjoint", "same") or offsets is None or offsets != _offsets(store.pointer):
             return False

@@ -1,8 +1,8 @@
 """Intervals of integer values over a loop nest, computed at run time before the nest.
 
-A bound is a Python integer, or an i64 value that exists before the nest, with limits known at compile time. The interval of a value says between
-which bounds it stays over all points of the nest, as a mathematical integer: whether it fits its type is then one comparison,
-made once per nest instead of once per lane.
+A bound is a Python integer, or an i64 value that exists before the nest, with limits known at compile time.
+The interval of a value says between which bounds it stays over all points of the nest, as a mathematical
+integer: whether it fits its type is then one comparison, made once per nest instead of once per lane.
 """
 
 from __future__ import annotations
@@ -128,7 +128,9 @@ class BoundArithmetic:
         return Interval(self.sub(a.low, b.high), self.sub(a.high, b.low))
 
     def mul_intervals(self, a: Interval, b: Interval) -> Interval:
-        corners = [self.mul(x, y) for x in dict.fromkeys((a.low, a.high)) for y in dict.fromkeys((b.low, b.high))]
+        corners = [
+            self.mul(x, y) for x in dict.fromkeys((a.low, a.high)) for y in dict.fromkeys((b.low, b.high))
+        ]
         low = high = corners[0]
         for corner in corners[1:]:
             low, high = self.minimum(low, corner), self.maximum(high, corner)
@@ -150,5 +152,3 @@ class BoundArithmetic:
         if False in conditions:
             return None
         return [c for c in conditions if isinstance(c, Value)]
-
-

@@ -3,6 +3,8 @@
 Public names of the room; what operations exist is declared in `blocklang.ops`.
 """
 
+from __future__ import annotations
+
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.parser import parse_kernel

@@ -1,8 +1,8 @@
 """Values, operations, regions and kernels: the SSA data structure of every level of IR.
 
 Control flow is structured: an operation may hold regions, a region is one list of operations that ends in a
-terminator, and there are no phis and no jumps. A value is a result of an operation or an argument of a region; it knows
-its uses, and carries the name that the user gave it so that printed IR stays readable.
+terminator, and there are no phis and no jumps. A value is a result of an operation or an argument of a
+region; it knows its uses, and carries the name that the user gave it so that printed IR stays readable.
 
 Not here: what operations exist (`blocklang.ops`), their text (`printer`, `parser`), their rules (`verifier`).
 

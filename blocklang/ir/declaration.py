@@ -10,8 +10,8 @@
         rhs = operand(Arithmetic)
         result = result(same_type_as("lhs", "rhs"))
 
-The decorator collects the fields in the order of the class body and registers the class. Builder, printer, parser,
-verifier and `docs/ops.md` read the declaration; meaning and machine code are registered elsewhere.
+The decorator collects the fields in the order of the class body and registers the class. Builder, printer,
+parser, verifier and `docs/ops.md` read the declaration; meaning and machine code are registered elsewhere.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Constraint:
 
 
 class OperandField:
-    """A declared operand. Reading it from an operation gives a Value, None if absent, or a list if variadic."""
+    """A declared operand. Read from an operation: a Value, None if absent, or a list if variadic."""
 
     def __init__(self, constraint: Constraint, *, optional: bool = False, variadic: bool = False) -> None:
         self.name = ""
@@ -227,8 +227,8 @@ def make_operation(
 ) -> Operation:
     """Create a detached operation from positional operands, and named operands and attributes.
 
-    Positional values fill the declared operands in order; a variadic operand takes the remaining ones (lists are flattened).
-    A named attribute equal to its default is not stored.
+    Positional values fill the declared operands in order; a variadic operand takes the remaining ones
+    (lists are flattened). A named attribute equal to its default is not stored.
     """
     operands: dict[str, Any] = {}
     rest = list(positional)

@@ -1,8 +1,8 @@
 """Index maps: where in an operand an iteration point reads.
 
 A map takes the indices of an iteration space, `d0, d1, ...`, to the indices of an operand. Its results are
-expressions of the dimensions, constants, `+`, `*`, `//` and `%` with non-negative values, which is all that broadcasts, transposes and
-reshapes need. Text: `map<2: d1, d0 // 32>` (two dimensions in, two indices out).
+expressions of the dimensions, constants, `+`, `*`, `//` and `%` with non-negative values, which is all that
+broadcasts, transposes and reshapes need. Text: `map<2: d1, d0 // 32>` (two dimensions in, two indices out).
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ def _factor(term: IndexExpr) -> int:
 def _divide_exactly(term: IndexExpr, divisor: int) -> IndexExpr:
     if isinstance(term, Const):
         return Const(term.value // divisor)
-    assert isinstance(term, Binary) and isinstance(term.rhs, Const)
+    assert isinstance(term, Binary)
+    assert isinstance(term.rhs, Const)
     return scale(term.lhs, term.rhs.value // divisor)
 
 
@@ -130,7 +131,7 @@ def _sum(terms: Sequence[IndexExpr]) -> IndexExpr:
 
 
 def _split(expr: IndexExpr, divisor: int, extents: Sequence[int]) -> tuple[list[IndexExpr], list[IndexExpr]]:
-    """Terms that `divisor` divides, and the rest, if the rest stays below `divisor`; else everything is rest."""
+    """Terms that `divisor` divides, and the rest, if that stays below `divisor`; else all is rest."""
     terms = _terms(expr)
     multiples = [t for t in terms if _factor(t) % divisor == 0]
     rest = [t for t in terms if _factor(t) % divisor != 0]

@@ -1,7 +1,7 @@
 """Reads the text syntax of IR (see `printer`) back into a kernel.
 
-Errors are `ParseError`s that point at the line and column of the text. The parser checks syntax, names and types; the
-rules of the IR are `verifier`'s.
+Errors are `ParseError`s that point at the line and column of the text. The parser checks syntax, names and
+types; the rules of the IR are `verifier`'s.
 """
 
 from __future__ import annotations
@@ -316,7 +316,8 @@ class _Parser:
 
 
 def parse_kernel(text: str, file: str = "<ir>") -> Kernel:
-    """Read one kernel of any level. Only operations that are declared by then are known: import `blocklang.ops`.
+    """Read one kernel of any level. Only operations that are declared by then are known: import
+    `blocklang.ops`.
 
     Raises:
         ParseError: with line, column and caret in `text`.

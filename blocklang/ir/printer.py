@@ -10,8 +10,9 @@
       return
     }
 
-An operation is `results = name operands, optional operands as name=%value, attributes as name=literal : result types`,
-then its regions in braces. `parser` reads exactly this; for every kernel `print(parse(print(k))) == print(k)`.
+An operation is `results = name operands, optional operands as name=%value, attributes as name=literal :
+result types`, then its regions in braces. `parser` reads exactly this; for every kernel
+`print(parse(print(k))) == print(k)`.
 """
 
 from __future__ import annotations
@@ -95,7 +96,8 @@ class Printer:
         parts = self._operands(op) + [f"{k}={format_attribute(op.attributes[k])}" for k in ordered]
         text = f"{op.name} {', '.join(parts)}".rstrip()
         if op.results:
-            text = f"{', '.join(map(self.name_of, op.results))} = {text} : {', '.join(str(r.type) for r in op.results)}"
+            names, types = map(self.name_of, op.results), (str(r.type) for r in op.results)
+            text = f"{', '.join(names)} = {text} : {', '.join(types)}"
         if self.locations and op.location.line:
             place = op.location
             text += f" loc({json.dumps(place.file)}:{place.line}:{place.column})"
@@ -144,7 +146,7 @@ def print_kernel(
 
 
 def print_operation(op: Operation) -> str:
-    """The text of one operation and what it holds, for messages; outer values get the names of their hints."""
+    """The text of one operation and what it holds, for messages."""
     printer = Printer()
     printer.operation(op)
     return printer.text()

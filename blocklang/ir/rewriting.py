@@ -9,7 +9,9 @@ from blocklang.ir.core import Kernel, Operation, Region, Value
 
 
 def clone_operation(op: Operation, mapping: MutableMapping[Value, Value]) -> Operation:
-    """A detached copy of `op`, regions included; operands are looked up in `mapping`, which learns the results."""
+    """A detached copy of `op`, regions included; operands are looked up in `mapping`, which learns the
+    results.
+    """
     operands = {
         field.name: [mapping.get(v, v) for v in op.segment(field.name)] for field in op.operand_fields
     }
@@ -48,7 +50,7 @@ def clone_kernel(kernel: Kernel) -> Kernel:
 
 
 def inline_region(builder: Builder, region: Region, arguments: Mapping[Value, Value]) -> list[Value]:
-    """Copy a region's operations to the builder's place, without the terminator, whose operands are returned."""
+    """Copy a region's operations, but for the terminator, whose operands are returned."""
     mapping: dict[Value, Value] = dict(arguments)
     for op in region.ops:
         if op.is_terminator:

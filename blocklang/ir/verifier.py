@@ -1,8 +1,9 @@
-"""Checks a kernel against the rules of the IR. A failure is a bug of blocklang, reported with the IR around it.
+"""Checks a kernel against the rules of the IR. A failure is a bug of blocklang, reported with the IR around
+it.
 
 Rules of every level:
- 1. Every operation is legal at the kernel's level, and so are its result types: a block is a value of lanes only at
-    level 'block'; at level 'tile' blocks come from tile operations and control flow; at level 'placed' there are none.
+ 1. Every operation is legal at the kernel's level, and so are its result types: any operation may make
+    blocks at level 'block', only tile operations and control flow at level 'tile', none at level 'placed'.
  2. Operands are present as declared, and their types meet the declared constraints.
  3. Attributes are declared, present if required, of the declared Python type, and among the choices.
  4. Result types are what the declaration's rule computes.

@@ -9,6 +9,8 @@ control       if, for, while and their terminators
 tile          Tile IR: iterate, contract; buffer, lanes, group, ...
 """
 
+from __future__ import annotations
+
 from blocklang.ops import control, creation, elementwise, memory, reduction, shape, tile
 
 __all__ = ["control", "creation", "elementwise", "memory", "reduction", "shape", "tile"]

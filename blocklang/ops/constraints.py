@@ -15,7 +15,6 @@ from blocklang.ir.types import (
     ShapedType,
     Type,
     element_type,
-    shape_of,
     with_element,
     with_shape,
 )

@@ -1,4 +1,6 @@
-"""Structured control flow. Conditions and bounds are scalars; carried values and results may be scalars or blocks."""
+"""Structured control flow. Conditions and bounds are scalars; carried values and results may be scalars or
+blocks.
+"""
 
 from __future__ import annotations
 
@@ -56,8 +58,9 @@ class If(ControlFlow):
 
 @operation("for")
 class For(ControlFlow):
-    """Run the region for each index of Python's range(start, stop, step), carrying values from one round to the next. A step of
-    0 is rejected before; the step may be negative at run time. The results are the last values carried.
+    """Run the region for each index of Python's range(start, stop, step), carrying values from one round to
+    the next. A step of 0 is rejected before; the step may be negative at run time. The results are the last
+    values carried.
 
     %r = for %lo, %hi, %step, %init : f32 {
       (%i: i32, %acc: f32):
@@ -97,8 +100,8 @@ class Condition(Operation):
 
 @operation("while")
 class While(ControlFlow):
-    """Run the first region; while its condition holds, run the second and repeat. The values of the condition are the
-    arguments of the second region, and the results at the end.
+    """Run the first region; while its condition holds, run the second and repeat. The values of the
+    condition are the arguments of the second region, and the results at the end.
 
     %r = while %init : f32 {
       (%a: f32):

@@ -10,7 +10,8 @@ from blocklang.ops.constraints import ScalarOrPointer
 
 @operation("constant")
 class Constant(Operation):
-    """A number known at compile time, the same in every lane; a float is rounded to the type. For i1: true or false.
+    """A number known at compile time, the same in every lane; a float is rounded to the type. For i1: true
+    or false.
 
     %c = constant value=1.5 : block<128xf32>
     """

@@ -1,7 +1,9 @@
-"""Operations that work lane by lane: arithmetic, comparison, bits, selection, casts and mathematical functions.
+"""Operations that work lane by lane: arithmetic, comparison, bits, selection, casts and mathematical
+functions.
 
-Operands are scalars or blocks of one shape; a scalar is the same in every lane. Element types are equal unless said
-otherwise: promotion has happened before (`blocklang.language`). All are pure and defined for every input: nothing traps.
+Operands are scalars or blocks of one shape; a scalar is the same in every lane. Element types are equal
+unless said otherwise: promotion has happened before (`blocklang.language`). All are pure and defined for
+every input: nothing traps.
 """
 
 from __future__ import annotations
@@ -96,7 +98,8 @@ class IntegerDiv(IntegerBinary):
 
 @operation("rem")
 class Rem(Binary):
-    """Lane-wise remainder with the sign of the dividend (C's `%` and `fmod`). Integers: x rem 0 is x, MIN rem -1 is 0.
+    """Lane-wise remainder with the sign of the dividend (C's `%` and `fmod`). Integers: x rem 0 is x, MIN
+    rem -1 is 0.
 
     %c = rem %a, %b : block<128xi32>
     """
@@ -117,8 +120,8 @@ class Fma(Elementwise):
 
 @operation("minimum")
 class Minimum(Binary):
-    """Lane-wise smaller operand; -0.0 is smaller than +0.0. A NaN is ignored if the other operand is a number, or wins
-    if `propagate_nan`.
+    """Lane-wise smaller operand; -0.0 is smaller than +0.0. A NaN is ignored if the other operand is a
+    number, or wins if `propagate_nan`.
 
     %c = minimum %a, %b : block<128xf32>
     """
@@ -128,8 +131,8 @@ class Minimum(Binary):
 
 @operation("maximum")
 class Maximum(Binary):
-    """Lane-wise larger operand; +0.0 is larger than -0.0. A NaN is ignored if the other operand is a number, or wins if
-    `propagate_nan`.
+    """Lane-wise larger operand; +0.0 is larger than -0.0. A NaN is ignored if the other operand is a
+    number, or wins if `propagate_nan`.
 
     %c = maximum %a, %b, propagate_nan=true : block<128xf32>
     """
@@ -171,7 +174,8 @@ class Shl(IntegerBinary):
 
 @operation("shr")
 class Shr(IntegerBinary):
-    """Lane-wise shift right, arithmetic for signed types; the width or more gives 0, or -1 for a negative operand.
+    """Lane-wise shift right, arithmetic for signed types; the width or more gives 0, or -1 for a negative
+    operand.
 
     %c = shr %a, %b : block<128xi32>
     """
@@ -190,7 +194,8 @@ PREDICATES = ("lt", "le", "gt", "ge", "eq", "ne")
 
 @operation("cmp")
 class Compare(Elementwise):
-    """Lane-wise comparison; with a NaN every predicate is false but `ne`. Pointers compare as unsigned addresses.
+    """Lane-wise comparison; with a NaN every predicate is false but `ne`. Pointers compare as unsigned
+    addresses.
 
     %c = cmp %a, %b, predicate="lt" : block<128xi1>
     """
@@ -218,9 +223,9 @@ class Select(Elementwise):
 class Cast(Elementwise):
     """Lane-wise conversion to another element type by value.
 
-    Float to a narrower float rounds to nearest even, or toward zero with rounding="rtz". Float to integer truncates
-    and saturates; NaN gives 0. Anything to i1 is `!= 0`. Integers wrap or extend by their own signedness. A pointer
-    converts to and from 64-bit integers and to other pointer types.
+    Float to a narrower float rounds to nearest even, or toward zero with rounding="rtz". Float to integer
+    truncates and saturates; NaN gives 0. Anything to i1 is `!= 0`. Integers wrap or extend by their own
+    signedness. A pointer converts to and from 64-bit integers and to other pointer types.
 
     %c = cast %a : block<128xf16>
     """

@@ -15,8 +15,8 @@ def _offset_type(op: Operation) -> object:
 
 @operation("offset")
 class Offset(Elementwise):
-    """The address `offset` elements past a pointer. The offset widens to 64 bits by its own signedness; the sum wraps
-    modulo 2^64.
+    """The address `offset` elements past a pointer. The offset widens to 64 bits by its own signedness; the
+    sum wraps modulo 2^64.
 
     %q = offset %p, %i : block<128xptr<f32>>
     """
@@ -39,8 +39,9 @@ EVICTION_POLICIES = ("", "evict_first", "evict_last", "evict_normal")
 
 @operation("load")
 class Load(Elementwise):
-    """The elements at the addresses. Where `mask` is false memory is not touched and the lane is `other`, or 0 without
-    one. An i1 element is one byte, read as `!= 0`. `mask` and `other` are scalars or of the pointers' shape.
+    """The elements at the addresses. Where `mask` is false memory is not touched and the lane is `other`,
+    or 0 without one. An i1 element is one byte, read as `!= 0`. `mask` and `other` are scalars or of the
+    pointers' shape.
 
     %v = load %q, mask=%m, other=%o : block<128xf32>
     """
@@ -68,8 +69,8 @@ class Load(Elementwise):
 
 @operation("store")
 class Store(Operation):
-    """Write the values to the addresses where `mask` holds; other memory is not touched. An i1 is stored as a byte 0 or
-    1. If lanes share an address, the last one in row-major order wins.
+    """Write the values to the addresses where `mask` holds; other memory is not touched. An i1 is stored as
+    a byte 0 or 1. If lanes share an address, the last one in row-major order wins.
 
     store %q, %v, mask=%m
     """

@@ -1,12 +1,13 @@
 """Reductions and contraction, whose order of evaluation is fixed (LANGUAGE.md A13; docs/semantics.md).
 
 The published orders:
-- `sum` of floats along axis k of extent n, where the axes after k have extent 1 altogether: 32 partial results, all
-  +0.0 at first; element i is added to partial i mod 32, i ascending; then partials i and i + 16, 8, 4, 2, 1 are added
-  in this order. Along any other axis: one partial, +0.0 at first, elements added in ascending order. f16 and bf16 are
-  accumulated in f32 and rounded once at the end.
+- `sum` of floats along axis k of extent n, where the axes after k have extent 1 altogether: 32 partial
+  results, all +0.0 at first; element i is added to partial i mod 32, i ascending; then partials i and i + 16,
+  then 8, 4, 2, 1 apart, are added. Along any other axis: one partial, +0.0 at first, elements added in
+  ascending order. f16 and bf16 are accumulated in f32 and rounded once at the end.
 - max, min, argmax, argmin and integer combines do not depend on order.
-- A user's function: a tree over neighbours. Each round combines elements 2i and 2i + 1, in operand order; an odd last one is
+- A user's function: a tree over neighbours. Each round combines elements 2i and 2i + 1, in operand order;
+  an odd last one is
   carried over unchanged; rounds repeat until one is left.
 - `dot`: for each element a chain of fused multiply-adds, k ascending, that starts from the accumulator.
 """
@@ -32,7 +33,8 @@ def reduced_type(type_: BlockType, axis: int) -> Type:
 
 @operation("reduce")
 class Reduce(Operation):
-    """Combine the lanes along an axis: sum, max, min (NaN ignored unless all are NaN; -0.0 < +0.0), xor, and, or.
+    """Combine the lanes along an axis: sum, max, min (NaN ignored unless all are NaN; -0.0 < +0.0), xor,
+    and, or.
 
     %s = reduce %x, combine="sum", axis=1 : block<64xf32>
     """
@@ -49,8 +51,8 @@ class Reduce(Operation):
 
 @operation("arg_reduce")
 class ArgReduce(Operation):
-    """The largest or smallest element along an axis, and the first index where it stands. NaN is skipped unless all are
-    NaN, which gives NaN and index 0; -0.0 and +0.0 tie.
+    """The largest or smallest element along an axis, and the first index where it stands. NaN is skipped
+    unless all are NaN, which gives NaN and index 0; -0.0 and +0.0 tie.
 
     %v, %i = arg_reduce %x, combine="max", axis=1 : block<64xf32>, block<64xi32>
     """
@@ -64,7 +66,8 @@ class ArgReduce(Operation):
 
 @operation("reduce_with")
 class ReduceWith(Operation):
-    """Combine lanes along an axis with a user's function of 2k scalars (k of the left, then k of the right operand) to k.
+    """Combine lanes along an axis with a user's function of 2k scalars (k of the left, then k of the right
+    operand) to k.
 
     %r = reduce_with %x, axis=0 : f32 {
       (%a: f32, %b: f32):
@@ -97,9 +100,10 @@ def accumulator_element(op: Any) -> Type:
 
 @operation("dot")
 class Dot(Operation):
-    """Matrix product plus accumulator. Computed in f32 (f64 for f64, i32 for i8); an f16 accumulator is widened first and the
-    result rounded once. input_precision="tf32" rounds f32 operands to tf32 first. The chain of fused multiply-adds starts from the
-    accumulator, or, with start="add", from 0 and the accumulator is added at its end (what `acc += dot(a, b)` means).
+    """Matrix product plus accumulator. Computed in f32 (f64 for f64, i32 for i8); an f16 accumulator is
+    widened first and the result rounded once. input_precision="tf32" rounds f32 operands to tf32 first. The
+    chain of fused multiply-adds starts from the accumulator, or, with start="add", from 0 and the
+    accumulator is added at its end (what `acc += dot(a, b)` means).
 
     %c = dot %a, %b, %acc : block<64x32xf32>
     """

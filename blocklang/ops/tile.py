@@ -1,10 +1,12 @@
 """Operations of Tile IR.
 
-*Abstract* Tile IR (level 'tile', the same for every device) computes with blocks through `iterate` and `contract`: one operation of
-Block IR is one operation here, with no fusion, order, size or place. Bodies hold scalar operations, one lane's worth.
+*Abstract* Tile IR (level 'tile', the same for every device) computes with blocks through `iterate` and
+`contract`: one operation of Block IR is one operation here, with no fusion, order, size or place. Bodies
+hold scalar operations, one lane's worth.
 
-*Placed* Tile IR (level 'placed', for one device) has no block values. `buffer` is memory, `lanes` is a loop executed several
-lanes at a time, `group` a loop around several of those, `contract_buffers` a register-tiled matrix product.
+*Placed* Tile IR (level 'placed', for one device) has no block values. `buffer` is memory, `lanes` is a loop
+executed several lanes at a time, `group` a loop around several of those, `contract_buffers` a
+register-tiled matrix product.
 """
 
 from __future__ import annotations
@@ -31,9 +33,10 @@ class TileOperation(Operation):
 class Iterate(TileOperation):
     """Run the body for every point of an iteration space and collect what it yields.
 
-    The body takes the indices (one i64 per axis), then one lane of each input, read at `maps[k]` of the indices. Without
-    `combine` the results are blocks of the shape `space`. With `combine` axis `reduced` is folded away in the published order
-    of that combine ("argmax" and "argmin" fold a value and its i32 index together; "custom" folds with the second region).
+    The body takes the indices (one i64 per axis), then one lane of each input, read at `maps[k]` of the
+    indices. Without `combine` the results are blocks of the shape `space`. With `combine` axis `reduced` is
+    folded away in the published order of that combine ("argmax" and "argmin" fold a value and its i32 index
+    together; "custom" folds with the second region).
 
     %y = iterate %x, space=[64], maps=[map<1: d0>] : block<64xf32> {
       (%i: i64, %xi: f32):
@@ -91,8 +94,8 @@ SPACES = ("global", "scratch", "accumulator", "private")
 class BufferOp(TileOperation):
     """A place in on-chip memory, `offset` bytes into its space, with row-major elements.
 
-    `panel` > 0 stores a matrix as panels of that many columns: element (i, j) is at (j // panel) * rows * panel +
-    i * panel + j % panel; the number of columns is rounded up to whole panels.
+    `panel` > 0 stores a matrix as panels of that many columns: element (i, j) is at (j // panel) * rows *
+    panel + i * panel + j % panel; the number of columns is rounded up to whole panels.
 
     %b = buffer space="scratch", offset=0 : buffer<64x32xf32>
     """
@@ -174,7 +177,8 @@ class View(TileOperation):
 
 @operation("in_bounds")
 class InBounds(TileOperation):
-    """`low <= index < high`: a mask whose true lanes are a range, so that a loop can be split instead of masked.
+    """`low <= index < high`: a mask whose true lanes are a range, so that a loop can be split instead of
+    masked.
 
     %m = in_bounds %i, %lo, %hi : i1
     """
@@ -208,12 +212,12 @@ class Group(TileOperation):
 
 @operation("lanes")
 class Lanes(TileOperation):
-    """A loop over [low, high) along one axis, executed `width` lanes at a time; lanes are independent of each other but for
-    what `combine` folds.
+    """A loop over [low, high) along one axis, executed `width` lanes at a time; lanes are independent of
+    each other but for what `combine` folds.
 
-    With `combines`, one per result ("argmax" and "argmin" take two results: value and i32 index), what the body yields is folded
-    in the published order, as if the lanes [high, extent) yielded the operands `pads`. Without pads, extent is `high`.
-    A float sum needs low = 0 (partials go by index).
+    With `combines`, one per result ("argmax" and "argmin" take two results: value and i32 index), what the
+    body yields is folded in the published order, as if the lanes [high, extent) yielded the operands
+    `pads`. Without pads, extent is `high`. A float sum needs low = 0 (partials go by index).
 
     %s = lanes %lo, %hi, width=32, combines=["sum"] : f32 {
       (%i: i64):
@@ -250,8 +254,8 @@ class Lanes(TileOperation):
 
 @operation("tree_reduce")
 class TreeReduce(TileOperation):
-    """Fold the first `extent` elements of one-dimensional buffers with the region, as a tree over neighbours. The buffers' contents
-    are lost.
+    """Fold the first `extent` elements of one-dimensional buffers with the region, as a tree over
+    neighbours. The buffers' contents are lost.
 
     %r = tree_reduce %buf, extent=1000 : f32 {
       (%a: f32, %b: f32):
@@ -270,10 +274,11 @@ class TreeReduce(TileOperation):
 
 @operation("contract_buffers")
 class ContractBuffers(TileOperation):
-    """`acc += a @ b` on buffers, in register tiles of `rows` by `columns`; per element a chain of fused multiply-adds, k
-    ascending.
+    """`acc += a @ b` on buffers, in register tiles of `rows` by `columns`; per element a chain of fused
+    multiply-adds, k ascending.
 
-    The chain starts from the accumulator (start="acc"), or from 0 with the accumulator added at its end (start="add").
+    The chain starts from the accumulator (start="acc"), or from 0 with the accumulator added at its end
+    (start="add").
 
     contract_buffers %a, %b, %acc, rows=6, columns=16
     """

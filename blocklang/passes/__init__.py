@@ -1,0 +1,1 @@
+"""IR to IR: the passes, the schedule, and the pipeline (`pipeline`) that runs them in order."""

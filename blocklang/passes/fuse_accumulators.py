@@ -8,8 +8,9 @@ becomes
 
     %c = dot %a, %b, %acc, start="add" : block<4x4xf32>
 
-which means the same to the bit: the chain of multiply-adds starts from 0 and the accumulator is added at its end (addition of two values
-does not depend on their order). It saves a block of memory and two passes over it.
+which means the same to the bit: the chain of multiply-adds starts from 0 and the accumulator is added at
+its end (addition of two values does not depend on their order). It saves a block of memory and two passes
+over it.
 
 Requires: level block; the product has no other use. Keeps: everything else.
 """
@@ -56,7 +57,9 @@ def _fuse(op: Operation) -> None:
         return
     dot, acc = found
     builder = Builder.before_op(op)
-    fused = builder.value(Dot, dot.a, dot.b, acc, input_precision=dot.input_precision, start="add", name=op.results[0].name)
+    fused = builder.value(
+        Dot, dot.a, dot.b, acc, input_precision=dot.input_precision, start="add", name=op.results[0].name
+    )
     op.replace_with(fused)
     dot.erase()
 

@@ -1,4 +1,5 @@
-"""Make offsets 64-bit affine forms and masks ranges of indices, where that is proved or a test before the loop proves it.
+"""Make offsets 64-bit affine forms and masks ranges of indices, where that is proved or a test before the
+loop proves it.
 
     lanes %c0, %c64, width=64 {
       (%i: i64):
@@ -25,12 +26,14 @@ becomes (here `%base + 63` is compared with the largest i32 once, before the loo
       ... the loop as it was, one lane at a time ...
     }
 
-32-bit arithmetic wraps, so `base + i` is a range of addresses only if it does not. Over a loop nest every integer stays in an interval that a few
-scalars describe (`analysis.run_time_bounds`); if those fit the types, no lane wraps. `x % m` with 0 <= x < 2m is x minus m from one point on: a loop
-along x is cut there into two. What has no useful interval, a loaded index for instance, stays as it is.
+32-bit arithmetic wraps, so `base + i` is a range of addresses only if it does not. Over a loop nest every
+integer stays in an interval that a few scalars describe (`analysis.run_time_bounds`); if those fit the
+types, no lane wraps. `x % m` with 0 <= x < 2m is x minus m from one point on: a loop along x is cut there
+into two. What has no useful interval, a loaded index for instance, stays as it is.
 
-What needs no test is rewritten in place. What needs one gets two versions: the fast one, and the loop as it was, with one lane per
-step since it will hardly ever run. A loop over lanes inside of groups is tried again by itself, with the rows' values known.
+What needs no test is rewritten in place. What needs one gets two versions: the fast one, and the loop as it
+was, with one lane per step since it will hardly ever run. A loop over lanes inside of groups is tried again
+by itself, with the rows' values known.
 
 Requires: level placed; what is uniform stands outside of the loops (`hoist_loop_invariants`).
 Keeps: all results; every effect and its order.
@@ -55,7 +58,19 @@ from blocklang.ir.rewriting import clone_operation
 from blocklang.ir.types import I1, I64, ScalarType
 from blocklang.ops.control import For, If, Yield
 from blocklang.ops.creation import Constant
-from blocklang.ops.elementwise import Add, And, Cast, Compare, IntegerDiv, Maximum, Minimum, Mul, Rem, Select, Sub
+from blocklang.ops.elementwise import (
+    Add,
+    And,
+    Cast,
+    Compare,
+    IntegerDiv,
+    Maximum,
+    Minimum,
+    Mul,
+    Rem,
+    Select,
+    Sub,
+)
 from blocklang.ops.memory import Offset
 from blocklang.ops.tile import Group, InBounds, Lanes
 
@@ -94,8 +109,8 @@ class _Nest:
     def interval(self, value: Value) -> Interval | None:
         """The interval of an integer over the nest; None if nothing better than its type is known.
 
-        Whenever this is not None, `self.conditions[value]` holds what must be true for the value to be the mathematical result of
-        its operation, that is, not to have wrapped.
+        Whenever this is not None, `self.conditions[value]` holds what must be true for the value to be the
+        mathematical result of its operation, that is, not to have wrapped.
         """
         if value not in self.intervals:
             self.intervals[value] = None  # while in progress: no recursion through carried values
@@ -138,7 +153,10 @@ class _Nest:
         bound = self.bounds.of_scalar(value)
         if value.type == I64 and bound.constant is None:
             clamped = Bound(-_LARGE, _LARGE, bound.value)
-            tests = [self.bounds.at_least(bound, constant_bound(-_LARGE)), self.bounds.at_least(constant_bound(_LARGE), bound)]
+            tests = [
+                self.bounds.at_least(bound, constant_bound(-_LARGE)),
+                self.bounds.at_least(constant_bound(_LARGE), bound),
+            ]
             self.conditions[value] = [t for t in tests if isinstance(t, Value)]
             bound = clamped
         return Interval(bound, bound)
@@ -150,20 +168,28 @@ class _Nest:
                 return static_interval(int(op.value), int(op.value))
             case Cast() if operands[0] is not None:
                 return self._fitting(op, type, operands[0])
-            case (Add() | Sub() | Mul()) if None not in operands:
+            case Add() | Sub() | Mul() if None not in operands:
                 a, b = operands
-                assert a is not None and b is not None
-                method = {Add: self.bounds.add_intervals, Sub: self.bounds.sub_intervals, Mul: self.bounds.mul_intervals}
+                assert a is not None
+                assert b is not None
+                method = {
+                    Add: self.bounds.add_intervals,
+                    Sub: self.bounds.sub_intervals,
+                    Mul: self.bounds.mul_intervals,
+                }
                 return self._fitting(op, type, method[op.__class__](a, b))
             case Rem() if operands[0] is not None and op.rhs not in self.inside:
                 return self._wrapped_once(op, operands[0])
             case Minimum() | Maximum() if None not in operands:
                 a, b = operands
-                assert a is not None and b is not None
+                assert a is not None
+                assert b is not None
                 pick = self.bounds.minimum if isinstance(op, Minimum) else self.bounds.maximum
                 self._inherit(op)
                 return Interval(pick(a.low, b.low), pick(a.high, b.high))
-            case IntegerDiv() if operands[0] is not None and operands[0].is_static and operands[1] is not None:
+            case IntegerDiv() if (
+                operands[0] is not None and operands[0].is_static and operands[1] is not None
+            ):
                 return self._static_quotient(op, operands[0], operands[1])
         return type_interval(type) if type.bits < 32 else None
 
@@ -211,11 +237,20 @@ class _Nest:
             for op in region.walk():
                 if not op.results or not op.results[0].uses:
                     continue
-                if isinstance(op, Offset) and _narrow(op.offset) and self.depends_on_index(op.offset):
-                    yield op
-                elif isinstance(op, Cast) and op.result.type == I64 and _narrow(op.source) and self.depends_on_index(op.source):
-                    yield op
-                elif isinstance(op, Compare) and op.predicate in ("lt", "le", "gt", "ge") and self.depends_on_index(op.result):
+                if (
+                    (isinstance(op, Offset) and _narrow(op.offset) and self.depends_on_index(op.offset))
+                    or (
+                        isinstance(op, Cast)
+                        and op.result.type == I64
+                        and _narrow(op.source)
+                        and self.depends_on_index(op.source)
+                    )
+                    or (
+                        isinstance(op, Compare)
+                        and op.predicate in ("lt", "le", "gt", "ge")
+                        and self.depends_on_index(op.result)
+                    )
+                ):
                     yield op
 
     def conditions_of(self, op: Operation) -> list[Value] | None:
@@ -233,7 +268,9 @@ class _Nest:
         return list(dict.fromkeys(found))
 
     def _follows_loop(self, op: Compare) -> bool:
-        """True if the difference of the operands grows by one or minus one with the index of a loop around the comparison."""
+        """True if the difference of the operands grows by one or minus one with the index of a loop around
+        the comparison.
+        """
         loop = _varying_loop(op)
         if loop is None:
             return False
@@ -345,7 +382,9 @@ class _Rewriter:
         return self._cast(value)
 
     def _widen_remainder(self, op: Rem, copy: Operation) -> Value:
-        """x % m = x - (x >= m ? m : 0) for 0 <= x < 2m; the comparison becomes a bound where x follows an index."""
+        """x % m = x - (x >= m ? m : 0) for 0 <= x < 2m; the comparison becomes a bound where x follows an
+        index.
+        """
         x, m = self.widen(op.lhs), self.widen(op.rhs)
         builder = Builder.after_op(copy)
         wrapped = builder.create(Compare, x, m, predicate="ge").result
@@ -382,8 +421,8 @@ class _Rewriter:
 def as_bounds(compare: Operation, lhs: Value, rhs: Value, loop: Operation) -> Value:
     """A comparison of i64 values whose difference follows a loop's index, as a range of that index.
 
-    With lhs = a + index and rhs = b (up to what cancels), lhs < rhs is index < b - a; with the index on the right side,
-    lhs < b + index is index > lhs - b.
+    With lhs = a + index and rhs = b (up to what cancels), lhs < rhs is index < b - a; with the index on the
+    right side, lhs < b + index is index > lhs - b.
     """
     builder = Builder.after_op(compare)
     index = loop.body.args[0]  # type: ignore[attr-defined]
@@ -392,7 +431,8 @@ def as_bounds(compare: Operation, lhs: Value, rhs: Value, loop: Operation) -> Va
         lhs, rhs = rhs, lhs
     inclusive = predicate in ("le", "ge")
     left, right = _step(lhs, index), _step(rhs, index)
-    assert left is not None and right is not None
+    assert left is not None
+    assert right is not None
     zero = builder.value(Constant, value=0, result_types=[I64])
     known: dict[Value, Value] = {}
     first, second = (_at(builder, v, index, zero, known) for v in (lhs, rhs))
@@ -408,7 +448,9 @@ def as_bounds(compare: Operation, lhs: Value, rhs: Value, loop: Operation) -> Va
 
 def _depends(value: Value, index: Value) -> bool:
     op = value.defining_op
-    return value is index or (op is not None and not op.regions and any(_depends(v, index) for v in op.operands))
+    return value is index or (
+        op is not None and not op.regions and any(_depends(v, index) for v in op.operands)
+    )
 
 
 def _at(builder: Builder, value: Value, index: Value, zero: Value, known: dict[Value, Value]) -> Value:
@@ -461,7 +503,9 @@ def _version(root: Operation) -> Operation:
 
 
 def _slow_down(root: Operation) -> None:
-    """Give the version that hardly ever runs the least code: one lane a step, unless a float sum needs its partials."""
+    """Give the version that hardly ever runs the least code: one lane a step, unless a float sum needs its
+    partials.
+    """
     for op in (root, *(o for region in root.regions for o in region.walk())):
         if isinstance(op, Lanes):
             ordered = any(c == "sum" for c in op.combines)
@@ -479,7 +523,9 @@ def _split_wrapping_loops(root: Operation) -> None:
 
 
 def _is_wrap(op: InBounds) -> bool:
-    return bool(op.result.users) and all(isinstance(u, Select) and u.result.type == I64 for u in op.result.users)
+    return bool(op.result.users) and all(
+        isinstance(u, Select) and u.result.type == I64 for u in op.result.users
+    )
 
 
 def _split_at(loop: Lanes, bound: InBounds) -> None:
@@ -511,7 +557,11 @@ def _hoist_operands(loop: Lanes, value: Value) -> None:
 
 
 def _outermost_nests(kernel: Kernel) -> list[Operation]:
-    return [op for op in kernel.walk() if isinstance(op, (Group, Lanes)) and not any(True for _ in _loops_around(op))]
+    return [
+        op
+        for op in kernel.walk()
+        if isinstance(op, (Group, Lanes)) and not any(True for _ in _loops_around(op))
+    ]
 
 
 def guard_accesses(kernel: Kernel) -> None:

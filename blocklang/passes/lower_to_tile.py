@@ -23,8 +23,8 @@ becomes
       }
       ...
 
-Shape operations disappear: they become the index map under which a later iteration reads. Scalars, control flow and the grid
-are as before.
+Shape operations disappear: they become the index map under which a later iteration reads. Scalars, control
+flow and the grid are as before.
 
 Requires: level block. Keeps: every value and name; nothing is fused, ordered or placed.
 """

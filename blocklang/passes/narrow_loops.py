@@ -8,9 +8,9 @@
       yield
     }
 
-becomes a loop over [0, min(1000, n)) without the mask. A loop that folds lanes may stop early too if the lanes that it leaves out all
-yield one value, which is computed by running the body with the mask false (its loads give `other`); `lanes` then folds that padding in
-without visiting the lanes:
+becomes a loop over [0, min(1000, n)) without the mask. A loop that folds lanes may stop early too if the
+lanes that it leaves out all yield one value, which is computed by running the body with the mask false (its
+loads give `other`); `lanes` then folds that padding in without visiting the lanes:
 
     %s = lanes %c0, %c1000, width=64, combines=["sum"], extent=1000 : f32 {
       (%i: i64):
@@ -19,7 +19,8 @@ without visiting the lanes:
       yield %v
     }
 
-becomes `lanes %c0, %h, %x, ...`. A loop that writes a buffer stops early only if every loop that reads the buffer does so for the same bounds.
+becomes `lanes %c0, %h, %x, ...`. A loop that writes a buffer stops early only if every loop that reads the
+buffer does so for the same bounds.
 
 Requires: level placed, equal masks are equal values. Keeps: all results; every effect and its order.
 """
@@ -53,7 +54,11 @@ def _own_bounds(mask: Value | None, loop: Operation) -> dict[Bounds, Value]:
     found: dict[Bounds, Value] = {}
     for part in conjuncts(mask):
         op = part.defining_op
-        if isinstance(op, InBounds) and op.index is loop.regions[0].args[0] and _outside(loop, op.low, op.high):
+        if (
+            isinstance(op, InBounds)
+            and op.index is loop.regions[0].args[0]
+            and _outside(loop, op.low, op.high)
+        ):
             found[(op.low, op.high)] = part
     return found
 
@@ -61,7 +66,9 @@ def _own_bounds(mask: Value | None, loop: Operation) -> dict[Bounds, Value]:
 def _outside(loop: Operation, *values: Value) -> bool:
     body = loop.regions[0]
     return all(
-        v not in body.args and (v.defining_op is None or not body.encloses(v.defining_op)) and not _is_inner_arg(v, loop)
+        v not in body.args
+        and (v.defining_op is None or not body.encloses(v.defining_op))
+        and not _is_inner_arg(v, loop)
         for v in values
     )
 
@@ -73,7 +80,7 @@ def _is_inner_arg(value: Value, loop: Operation) -> bool:
 
 
 def _candidate(loop: Operation) -> set[Bounds]:
-    """Bounds outside of which the loop has no effect but writes to buffers (whose readers are checked later)."""
+    """Bounds outside of which the loop has no effect but writes to buffers; their readers are checked later."""
     if isinstance(loop, Lanes) and loop.combines:
         return _foldable(loop)
     common: set[Bounds] | None = None
@@ -98,7 +105,9 @@ def _common_load_bounds(loop: Operation) -> set[Bounds]:
 
 
 def _foldable(loop: Lanes) -> set[Bounds]:
-    """Bounds outside of which a fold sees one padding value: those shared by all its masked loads, low end included."""
+    """Bounds outside of which a fold sees one padding value: those shared by all its masked loads, low end
+    included.
+    """
     shared = {b for b in _common_load_bounds(loop) if b[0] is loop.low}
     return {b for b in shared if _Padding(loop, b).is_possible()}
 
@@ -169,7 +178,9 @@ class _Padding:
             return self.evaluate(builder, op.if_false)
         if isinstance(op, Load):
             return self.evaluate(builder, op.other) if op.other is not None else _zero(builder, value)
-        operands = {f.name: [self.evaluate(builder, v) for v in op.segment(f.name)] for f in op.operand_fields}
+        operands = {
+            f.name: [self.evaluate(builder, v) for v in op.segment(f.name)] for f in op.operand_fields
+        }
         copy = type(op)(operands, op.attributes, [value.type], (), op.location)
         return builder.insert(copy).results[0]
 
@@ -186,7 +197,9 @@ def _zero(builder: Builder, value: Value) -> Value:
 
 
 def _readers_agree(loop: Operation, bounds: Bounds, candidates: dict[Operation, set[Bounds]]) -> bool:
-    """True if every reader of a buffer that `loop` writes reads only inside the same bounds, at its own index."""
+    """True if every reader of a buffer that `loop` writes reads only inside the same bounds, at its own
+    index.
+    """
     for op in loop.regions[0].walk():
         if not isinstance(op, Write):
             continue
@@ -200,7 +213,11 @@ def _readers_agree(loop: Operation, bounds: Bounds, candidates: dict[Operation, 
                     return False
                 continue
             reader = user.parent_op
-            if not isinstance(user, (Read, Write)) or reader is None or bounds not in candidates.get(reader, set()):
+            if (
+                not isinstance(user, (Read, Write))
+                or reader is None
+                or bounds not in candidates.get(reader, set())
+            ):
                 return False
             if user.indices[-1] is not reader.regions[0].args[0]:
                 return False
@@ -271,4 +288,3 @@ def narrow_loops(kernel: Kernel) -> None:
     for loop, bounds in candidates.items():
         if bounds:
             _narrow(loop, bounds)
-

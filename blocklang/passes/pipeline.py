@@ -1,7 +1,7 @@
 """The pipeline: every pass in the order it runs, on one page.
 
-`run_pipeline` takes a kernel of level block through all of them, verifies between passes if asked to, times each, and hands every
-intermediate form to an observer.
+`run_pipeline` takes a kernel of level block through all of them, verifies between passes if asked to, times
+each, and hands every intermediate form to an observer.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class Pass:
 
 BLOCK_PASSES: tuple[Pass, ...] = (
     Pass("canonicalise", canonicalise, "what is constant is folded, so that all below sees fewer forms"),
-    Pass("eliminate_common_subexpressions", eliminate_common_subexpressions, "equal offsets become one value"),
+    Pass(
+        "eliminate_common_subexpressions", eliminate_common_subexpressions, "equal offsets become one value"
+    ),
     Pass("hoist_loop_invariants", hoist_loop_invariants, "what a loop repeats is computed once"),
     Pass("split_pointers", split_pointers, "loops carry a scalar instead of a block of pointers"),
     Pass("canonicalise_again", canonicalise, "the split leaves additions of zero"),
@@ -52,12 +54,22 @@ BLOCK_PASSES: tuple[Pass, ...] = (
 TILE_PASSES: tuple[Pass, ...] = (Pass("lower_to_tile", lower_to_tile, "blocks become iterations over lanes"),)
 
 PLACED_PASSES: tuple[Pass, ...] = (
-    Pass("hoist_uniform", hoist_loop_invariants, "what lanes share leaves their loops, and can be reasoned about"),
+    Pass(
+        "hoist_uniform",
+        hoist_loop_invariants,
+        "what lanes share leaves their loops, and can be reasoned about",
+    ),
     Pass("merge_uniform", eliminate_common_subexpressions, "loops compute the same addresses and bounds"),
-    Pass("guard_accesses", guard_accesses, "offsets become 64-bit affine forms where a test proves it; masks become bounds"),
+    Pass(
+        "guard_accesses",
+        guard_accesses,
+        "offsets become 64-bit affine forms where a test proves it; masks become bounds",
+    ),
     Pass("fold_affine", canonicalise, "affine forms leave products with one"),
     Pass("hoist_bounds", hoist_loop_invariants, "bounds and bases leave the loops"),
-    Pass("merge_bounds", eliminate_common_subexpressions, "equal masks must be equal values for the next pass"),
+    Pass(
+        "merge_bounds", eliminate_common_subexpressions, "equal masks must be equal values for the next pass"
+    ),
     Pass("narrow_loops", narrow_loops, "loops end where their masks do"),
     Pass("expand_maths", expand_maths, "functions become arithmetic"),
     Pass("fold_placed", canonicalise, "recipes and narrowed masks fold"),
@@ -142,5 +154,7 @@ def check_pass_name(name: str) -> str:
         UsageError: no pass has that name; the help lists all.
     """
     if name not in pass_names():
-        raise UsageError(f"there is no pass called {name!r}", help=f"the passes are {', '.join(pass_names())}")
+        raise UsageError(
+            f"there is no pass called {name!r}", help=f"the passes are {', '.join(pass_names())}"
+        )
     return name

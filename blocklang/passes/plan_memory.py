@@ -8,8 +8,9 @@ becomes, if the last use of `%a` comes before the first of `%b`,
     %a = buffer offset=0 : buffer<64xf32>
     %b = buffer offset=0 : buffer<64xf32>
 
-A buffer lives from the first to the last operation of the kernel's body that mentions it, at whatever depth (a loop counts as one
-operation, so what is carried by it lives through all of it). Buffers that live at the same time do not overlap.
+A buffer lives from the first to the last operation of the kernel's body that mentions it, at whatever depth
+(a loop counts as one operation, so what is carried by it lives through all of it). Buffers that live at the
+same time do not overlap.
 
 Requires: level placed. Keeps: everything but offsets.
 """
@@ -20,7 +21,8 @@ from blocklang.abi import SCRATCH_ALIGNMENT, BufferPlan
 from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ops.tile import BufferOp, View
 
-# A loop over lanes may read or write one whole step past the end of a row: the widest step (64 lanes of 8 bytes) stays inside.
+# A loop over lanes may read or write one whole step past the end of a row: the widest step (64 lanes of 8
+# bytes) stays inside.
 SLACK_BYTES = 64 * 8
 
 
@@ -80,7 +82,8 @@ def memory_plan(kernel: Kernel) -> tuple[BufferPlan, ...]:
     """The plan as data, for the runtime, reports and the emulator."""
     spans = lifetimes(kernel)
     return tuple(
-        BufferPlan(op.result.name, op.space, op.offset, op.byte_count(), str(op.result.type), *spans[op]) for op in spans
+        BufferPlan(op.result.name, op.space, op.offset, op.byte_count(), str(op.result.type), *spans[op])
+        for op in spans
     )
 
 

@@ -1,8 +1,9 @@
 """The schedule: every choice between abstract and placed Tile IR, as data that can be printed.
 
-A schedule says for each operation of abstract Tile IR how its loops run, which block values are kept in buffers (all others
-are computed where they are read), and the register tiles of matrix products. `choose_schedule` derives it from the abstract
-form and the target; `place` applies it and decides nothing. A schedule changes time and memory, never a bit of a result.
+A schedule says for each operation of abstract Tile IR how its loops run, which block values are kept in
+buffers (all others are computed where they are read), and the register tiles of matrix products.
+`choose_schedule` derives it from the abstract form and the target; `place` applies it and decides nothing.
+A schedule changes time and memory, never a bit of a result.
 
 Operations are named by the label of their first result (`%e`), stores by their position (`store0`).
 """
@@ -31,7 +32,9 @@ DEAR = tuple({*FUNCTIONS.values(), Div} - CHEAP_FUNCTIONS)
 
 @dataclass(frozen=True)
 class LoopSchedule:
-    """How an iteration space is walked: axes from the outermost to the one that lanes run along, and lanes per step."""
+    """How an iteration space is walked: axes from the outermost to the one that lanes run along, and lanes
+    per step.
+    """
 
     order: tuple[int, ...]
     width: int
@@ -190,7 +193,9 @@ class _Chooser:
         return LoopSchedule(order, self.width(op, op.space[lane_axis], widest, dear))
 
     def must_fold_along_lanes(self, op: Iterate) -> bool:
-        """Orders that are defined by index along the reduced axis: 32 partial sums, and the tree of a user's function."""
+        """Orders that are defined by index along the reduced axis: 32 partial sums, and the tree of a
+        user's function.
+        """
         element = element_type(op.results[0].type)
         innermost = all(n == 1 for n in op.space[op.reduced + 1 :])
         ordered_sum = op.combine == "sum" and isinstance(element, ScalarType) and element.is_float
@@ -209,7 +214,9 @@ class _Chooser:
         return max(1, min(width, _power_of_two(extent), 64))
 
     def fused(self, op: Iterate) -> Iterator[tuple[Iterate, IndexMap]]:
-        """The iterations that will be computed inside `op`'s loops, each with the map from op's space to its own."""
+        """The iterations that will be computed inside `op`'s loops, each with the map from op's space to
+        its own.
+        """
         seen: set[tuple[Operation, IndexMap]] = set()
         stack: list[tuple[Iterate, IndexMap]] = [(op, identity_map(len(op.space)))]
         while stack:

@@ -1,0 +1,1 @@
+"""The parts of `place`: loop nests, reductions, matrix products, control flow."""
