@@ -12,7 +12,6 @@ from __future__ import annotations
 from blocklang.analysis.lane_strides import LaneStrides
 from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.types import PointerType
-from blocklang.ops.control import ControlFlow
 from blocklang.ops.memory import Load, Offset, Store
 from blocklang.ops.tile import Iterate
 
@@ -66,11 +65,9 @@ class MemoryHazards:
             return "loaded once: its array may be written"
         between = self._between(op, reader)
         for store in writers:
-            owner = store.parent_op
-            assert owner is not None
-            if between is None or any(o is owner or _holds(o, owner) for o in between):
+            if between is None or any(_contains(other, store) for other in between):
                 return "loaded before a store that may overwrite it"
-            if owner is reader and not self._same_lanes(load, store):
+            if store.parent_op is reader and not self._same_lanes(load, store):
                 return "loaded before the store that may overwrite it"
         return ""
 
@@ -113,8 +110,9 @@ class MemoryHazards:
         return len(moving) == 0 or (len(moving) == 1 and bool(moving[0]))
 
 
-def _holds(op: Operation, inner: Operation) -> bool:
-    return isinstance(op, ControlFlow) and any(region.encloses(inner) for region in op.regions)
+def _contains(op: Operation, inner: Operation) -> bool:
+    """True if `inner` is `op` or lies in it."""
+    return op is inner or any(region.encloses(inner) for region in op.regions)
 
 
 def _offsets(pointer: Value) -> list[Value] | None:
