@@ -94,21 +94,23 @@ class BlocklangError(Exception):
         self.location = location
         self.help = help
         self.source = source
+        self.notes: list[str] = []  # the calls that lead to the place, innermost first
 
     def __reduce__(self) -> tuple[object, ...]:
-        state = {"location": self.location, "help": self.help, "source": self.source}
+        state = {"location": self.location, "help": self.help, "source": self.source, "notes": self.notes}
         return (type(self), (self.message,), state)
 
     def __setstate__(self, state: dict[str, object] | None) -> None:
         self.__dict__.update(state or {})
 
     def render(self) -> str:
-        """Return the whole message: position, text, source line with caret, help."""
+        """Return the whole message: position, text, source line with caret, notes, help."""
         known = self.location is not None and self.location.line > 0
         lines = [f"{self.location}: error: {self.message}" if known else f"error: {self.message}"]
         if known and self.location is not None:
             caret = render_caret(self.location, self.source)
             lines += [caret] if caret else []
+        lines += [f"note: {note}" for note in self.notes]
         if self.help:
             lines.append(f"help: {self.help}")
         return "\n".join(lines)

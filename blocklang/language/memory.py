@@ -10,6 +10,7 @@ from blocklang.language import dtypes as tl
 from blocklang.language.broadcasting import broadcast_block, common_shape, spread
 from blocklang.language.casting import cast_element
 from blocklang.language.constexpr import describe, static_bool, static_choice, unwrap
+from blocklang.language.context import current_builder
 from blocklang.language.registry import builtin
 from blocklang.language.tensor import constant, emit, tensor, to_tensor
 from blocklang.ops.memory import CACHE_MODIFIERS_LOAD, CACHE_MODIFIERS_STORE, EVICTION_POLICIES, Load, Store
@@ -75,11 +76,10 @@ def load(
     """
     _refuse_block_pointer_options(boundary_check, padding_option)
     address = _pointer(pointer, "load")
-    lanes, otherwise = _mask(mask), None if unwrap(other) is None else to_tensor(other)
-    if lanes is None and otherwise is not None:
+    lanes = _mask(mask)
+    if lanes is None and unwrap(other) is not None:
         raise CompilationError("`other` without `mask` has no meaning", help="give a mask, or leave `other` out")
-    if otherwise is not None:
-        otherwise = _other(other, address.dtype.element_ty)
+    otherwise = None if unwrap(other) is None else _other(other, address.dtype.element_ty)
     given = [v for v in (address, lanes, otherwise) if v is not None]
     shape = common_shape([shape_of(v.value.type) for v in given])
     return emit(
@@ -132,8 +132,6 @@ def store(
     for operand, what in ((stored, "value"), (lanes, "mask")):
         if operand is not None:
             _check_fits(operand, what, address, shape)
-    from blocklang.language.context import current_builder
-
     current_builder().create(
         Store,
         address.value,

@@ -1,0 +1,329 @@
+"""Calls: functions of the language, jitted functions and local ones (compiled in place), and Python's by allow-list."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import enum
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+from blocklang.diagnostics import BlocklangError, Location
+from blocklang.frontend.base import fields
+from blocklang.frontend.expressions import PYTHON_REFUSALS, Expressions
+from blocklang.frontend.lookup import is_namedtuple_class, source_of
+from blocklang.frontend.names import assigned_names
+from blocklang.frontend.scope import FLAGS, RETURN, STOPPED, VALUE, Dependency, Frame
+from blocklang.frontend.source import KernelSource, is_constexpr_annotation
+from blocklang.frontend.values import describe_kind, is_number
+from blocklang.language import dtypes as tl
+from blocklang.language import maths
+from blocklang.language.arithmetic import truth
+from blocklang.language.constexpr import constexpr, is_compile_time, unwrap
+from blocklang.language.hints import range as tl_range
+from blocklang.language.registry import is_builtin
+from blocklang.language.tensor import tensor
+
+MAXIMUM_CALL_DEPTH = 100
+_NUMBERS = (int, float, bool, str, round, len, sum)
+
+
+class LocalFunction:
+    """A `def` or `lambda` inside a kernel. It sees the names of the function around it as they are when it is called.
+
+    Language functions call it like any Python function; each call compiles its body in place.
+    """
+
+    is_local_function = True
+
+    def __init__(
+        self, calls: Calls, node: ast.FunctionDef | ast.Lambda, frame: Frame, name: str, defaults: dict[str, Any]
+    ) -> None:
+        self.calls = calls
+        self.node = node
+        self.frame = frame
+        self.__name__ = name
+        args = node.args
+        kinds = inspect.Parameter
+        self.signature = inspect.Signature(
+            [
+                kinds(a.arg, kind, default=defaults.get(a.arg, kinds.empty), annotation=_annotation(a))
+                for kind, group in (
+                    (kinds.POSITIONAL_ONLY, args.posonlyargs),
+                    (kinds.POSITIONAL_OR_KEYWORD, args.args),
+                    (kinds.KEYWORD_ONLY, args.kwonlyargs),
+                )
+                for a in group
+            ]
+        )
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self.calls.call_local(self, args, keywords)
+
+
+def _annotation(argument: ast.arg) -> Any:
+    return inspect.Parameter.empty if argument.annotation is None else ast.unparse(argument.annotation)
+
+
+class Calls(Expressions):
+    """Calls of every kind of function."""
+
+    @fields("func", "args", "keywords")
+    def visit_Call(self, node: ast.Call) -> Any:
+        function = unwrap(self.visit(node.func))
+        args = self.items(node.args)
+        keywords: dict[str, Any] = {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                self.refuse("`**` in a call", help="write the keywords out", at=keyword.value)
+            keywords[keyword.arg] = self.visit(keyword.value)
+        return self.call(function, args, keywords)
+
+    def call(self, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+        """Call whatever a kernel may call."""
+        source = source_of(function)
+        if source is not None:
+            return self.call_jitted(source, args, keywords)
+        if isinstance(function, LocalFunction):
+            return function(*args, **keywords)
+        if _is_language(function):
+            functions = [self._callable(a) for a in args]
+            return self._call_language(function, functions, {k: self._callable(v) for k, v in keywords.items()})
+        if isinstance(function, type) and (function is constexpr or is_namedtuple_class(function)):
+            return self._call_python(function, args, keywords)
+        if function in _PYTHON_CALLS:
+            return _PYTHON_CALLS[function](self, *args, **keywords)
+        if any(function is f for f in _NUMBERS) or _is_method_of_plain_value(function):
+            return self._fold_python(function, args, keywords)
+        if isinstance(function, type) and issubclass(function, tl_range):
+            self.refuse(f"`{function.__name__}` outside a `for`")
+        self.refuse(f"a call of {describe_kind(function)}", help="call functions of `tl`, and `@blocklang.jit` functions")
+
+    def _callable(self, value: Any) -> Any:
+        """Jitted functions as something that language functions can call."""
+        source = source_of(unwrap(value))
+        if source is None:
+            return value
+        return lambda *args, **keywords: self.call_jitted(source, list(args), keywords)
+
+    def _call_language(self, function: Callable[..., Any], args: list[Any], keywords: dict[str, Any]) -> Any:
+        name = getattr(function, "__name__", "this function")
+        try:
+            inspect.signature(function).bind(*args, **keywords)
+        except TypeError as error:
+            self.fail(f"{name}(): {error}", help=f"the parameters are {inspect.signature(function)}".replace(": Any", ""))
+        return function(*args, **keywords)
+
+    def _call_python(self, function: Callable[..., Any], args: list[Any], keywords: dict[str, Any]) -> Any:
+        try:
+            return function(*args, **keywords)
+        except BlocklangError:
+            raise
+        except PYTHON_REFUSALS as error:
+            self.fail(f"{getattr(function, '__name__', 'this call')}(): {error}")
+
+    def _fold_python(self, function: Callable[..., Any], args: list[Any], keywords: dict[str, Any]) -> Any:
+        name = getattr(function, "__name__", "this function")
+        if not all(is_compile_time(v) for v in (*args, *keywords.values())):
+            if function is len and args and isinstance(args[0], tensor):
+                self.fail("a block has no `len`", help="write `x.shape[0]`")
+            self.refuse(
+                f"Python's `{name}` of a run-time value",
+                help="convert with `.to(tl.int32)`, `.to(tl.float32)`; use the functions of `tl`",
+            )
+        plain = [unwrap(a) for a in args]
+        return self._call_python(function, plain, {k: unwrap(v) for k, v in keywords.items()})
+
+    # ---- Python's functions that have a meaning of their own ----
+
+    def _refuse_print(self, *args: Any, **keywords: Any) -> Any:
+        self.refuse(
+            "`print` yet",
+            help="store what you want to see; print compile-time values with `tl.static_print`, or run with "
+            "`@blocklang.jit(interpret=True)`",
+        )
+
+    def _refuse_range(self, *args: Any) -> Any:
+        if not all(is_compile_time(a) for a in args):
+            self.refuse("`range` of run-time values outside a `for`")
+        return self._fold_python(builtins.range, list(args), {})
+
+    def _extreme(self, name: str, args: tuple[Any, ...]) -> Any:
+        items = list(unwrap(args[0])) if len(args) == 1 and isinstance(unwrap(args[0]), (tuple, list)) else list(args)
+        if not items:
+            self.fail(f"{name}() needs values")
+        if all(is_compile_time(i) for i in items):
+            return self._call_python(getattr(builtins, name), [unwrap(i) for i in items], {})
+        combine = maths.minimum if name == "min" else maths.maximum
+        result = items[0]
+        for item in items[1:]:
+            result = combine(result, item)
+        return result
+
+    def _min(self, *args: Any) -> Any:
+        return self._extreme("min", args)
+
+    def _max(self, *args: Any) -> Any:
+        return self._extreme("max", args)
+
+    def _abs(self, value: Any) -> Any:
+        return maths.abs(value) if isinstance(value, tensor) else abs(unwrap(value))
+
+    def _bool(self, value: Any = False) -> Any:
+        return truth(value, "bool") if isinstance(value, tensor) else bool(unwrap(value))
+
+    def _tuple(self, value: Any = ()) -> Any:
+        plain = unwrap(value)
+        if not isinstance(plain, (tuple, list, range, zip, enumerate, reversed)):
+            self.fail(f"{describe_kind(value)} is not a sequence known at compile time")
+        return tuple(plain)
+
+    def _zip(self, *values: Any) -> Any:
+        return tuple(zip(*(self._tuple(v) for v in values), strict=False))
+
+    def _enumerate(self, value: Any, start: Any = 0) -> Any:
+        return tuple(enumerate(self._tuple(value), unwrap(start)))
+
+    def _reversed(self, value: Any) -> Any:
+        return tuple(reversed(self._tuple(value)))
+
+    def _isinstance(self, value: Any, kinds: Any) -> bool:
+        plain_kinds = unwrap(kinds)
+        wanted = tuple(unwrap(k) for k in plain_kinds) if isinstance(plain_kinds, tuple) else (plain_kinds,)
+        wrapped = constexpr(value) if is_number(value) and not isinstance(value, constexpr) else value
+        return any(isinstance(v, k) for v in (value, unwrap(value), wrapped) for k in wanted)
+
+    def _getattr(self, value: Any, name: Any, *default: Any) -> Any:
+        node = ast.Attribute(ast.Name("value", ast.Load()), str(unwrap(name)), ast.Load())
+        try:
+            return self.attribute(value, node)
+        except BlocklangError:
+            if default:
+                return default[0]
+            raise
+
+    def _hasattr(self, value: Any, name: Any) -> bool:
+        return hasattr(value if isinstance(value, (tensor, constexpr)) else unwrap(value), str(unwrap(name)))
+
+    # ---- functions compiled in place ----
+
+    def call_jitted(self, source: KernelSource, args: list[Any], keywords: dict[str, Any]) -> Any:
+        """Compile a jitted function's body at the place of the call."""
+        key = f"call of {source.file}:{source.first_line} {source.name}"
+        self.dependencies.setdefault(key, Dependency(source.name, source.fingerprint, lambda: source.fingerprint))
+        bound = self._bind(source.signature, source.name, args, keywords)
+        constexprs = {p.name for p in source.parameters if p.is_constexpr}
+        env = {k: self._parameter(source.name, k, v, k in constexprs) for k, v in bound.items()}
+        frame = self._new_frame(source, source.name, env, assigned_names(source.node.body), None)
+        return self._run(frame, source.node.body)
+
+    def call_local(self, function: LocalFunction, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Compile a local function's body at the place of the call."""
+        node = function.node
+        name = function.__name__
+        bound = self._bind(function.signature, name, list(args), keywords)
+        annotations = {p.name: p.annotation for p in function.signature.parameters.values()}
+        env = {k: self._parameter(name, k, v, is_constexpr_annotation(annotations[k])) for k, v in bound.items()}
+        if isinstance(node, ast.Lambda):
+            body: list[ast.stmt] = [ast.copy_location(ast.Return(node.body), node.body)]
+        else:
+            body = node.body
+        frame = self._new_frame(function.frame.source, name, env, assigned_names(body), function.frame)
+        return self._run(frame, body)
+
+    def _bind(
+        self, signature: inspect.Signature, name: str, args: list[Any], keywords: dict[str, Any]
+    ) -> dict[str, Any]:
+        try:
+            bound = signature.bind(*args, **keywords)
+        except TypeError as error:
+            names = ", ".join(signature.parameters)
+            self.fail(f"{name}(): {error}", help=f"the parameters of `{name}` are ({names})")
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+    def _parameter(self, function: str, name: str, value: Any, is_constexpr: bool) -> Any:
+        if not is_constexpr:
+            return value
+        if not is_compile_time(value):
+            self.fail(
+                f"parameter `{name}` of `{function}` must be known at compile time, got {describe_kind(value)}",
+                help="pass a literal or a `tl.constexpr`, or drop the annotation of the parameter",
+            )
+        return constexpr(value)
+
+    def _new_frame(
+        self, source: KernelSource, name: str, env: dict[str, Any], local_names: list[str], parent: Frame | None
+    ) -> Frame:
+        depth = self.frame.depth + 1
+        if depth > MAXIMUM_CALL_DEPTH:
+            self.fail(
+                f"the calls of `{name}` do not end: {MAXIMUM_CALL_DEPTH} are nested",
+                help="calls are compiled in place, so a recursion must end by a condition known at compile time",
+            )
+        frame = Frame(source, name, env, frozenset(local_names) | env.keys(), parent, depth=depth)
+        frame.reset_flags()
+        return frame
+
+    def _run(self, frame: Frame, body: list[ast.stmt]) -> Any:
+        """Compile a function's body in its frame; the result is what it returns."""
+        caller, self.frame = self.frame, frame
+        place = self.builder.location
+        try:
+            self.function_body(body)
+        except BlocklangError as error:
+            error.notes.append(_called_from(frame.name, place))
+            raise
+        finally:
+            self.frame = caller
+            self.builder.location = place
+        return frame.env.get(VALUE)
+
+    def function_body(self, body: list[ast.stmt]) -> None:
+        """Compile a body, which ends in a `return`."""
+        last = body[-1]
+        self.statements([*body, ast.copy_location(ast.Return(None), last)])
+        assert self.env.get(STOPPED), "a body ends in a return"
+        for flag in FLAGS:
+            assert self.env[flag] is (flag == RETURN), "a returned function has no flags left"
+
+
+def _called_from(name: str, place: Location) -> str:
+    return f"in `{name}`, called at {place}"
+
+
+def _is_language(function: Any) -> bool:
+    """True for functions of the language, methods of its values, and constructors of its types."""
+    if is_builtin(function):
+        return True
+    if isinstance(function, types.MethodType):
+        return isinstance(function.__self__, (tensor, constexpr, tl.dtype))
+    if isinstance(function, types.FunctionType):
+        return function.__module__ == "blocklang.language.dtypes"
+    return isinstance(function, type) and issubclass(function, tl.dtype)
+
+
+def _is_method_of_plain_value(function: Any) -> bool:
+    owner = getattr(function, "__self__", None)
+    is_method = isinstance(function, (types.BuiltinMethodType, types.MethodType))
+    return is_method and isinstance(owner, (str, int, float, tuple, enum.Enum)) and not isinstance(owner, types.ModuleType)
+
+
+_PYTHON_CALLS: dict[Any, Callable[..., Any]] = {
+    builtins.print: Calls._refuse_print,
+    builtins.range: Calls._refuse_range,
+    builtins.min: Calls._min,
+    builtins.max: Calls._max,
+    builtins.abs: Calls._abs,
+    builtins.bool: Calls._bool,
+    builtins.tuple: Calls._tuple,
+    builtins.list: Calls._tuple,
+    builtins.zip: Calls._zip,
+    builtins.enumerate: Calls._enumerate,
+    builtins.reversed: Calls._reversed,
+    builtins.isinstance: Calls._isinstance,
+    builtins.getattr: Calls._getattr,
+    builtins.hasattr: Calls._hasattr,
+}

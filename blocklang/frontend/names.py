@@ -1,0 +1,35 @@
+"""Which names a piece of syntax assigns, and what jumps it holds."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def _walk_scope(node: ast.AST) -> Iterator[ast.AST]:
+    """Every node that runs in the same scope as `node`, itself included."""
+    yield node
+    if isinstance(node, (*_SCOPES, *_COMPREHENSIONS)):
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _walk_scope(child)
+
+
+def assigned_names(statements: Iterable[ast.stmt]) -> list[str]:
+    """The names that the statements assign in their own scope, each once, in order."""
+    found: dict[str, None] = {}
+    for statement in statements:
+        for node in _walk_scope(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found[node.id] = None
+            elif isinstance(node, ast.FunctionDef):
+                found[node.name] = None
+    return list(found)
+
+
+def has_return(statements: Iterable[ast.stmt]) -> bool:
+    """True if the statements hold a `return` of their own function."""
+    return any(isinstance(n, ast.Return) for s in statements for n in _walk_scope(s))
