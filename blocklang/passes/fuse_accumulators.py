@@ -1,14 +1,35 @@
 """Make `acc + dot(a, b)` one matrix product.
 
-    %z = constant value=0.0 : block<4x4xf32>
-    %d = dot %a, %b, %z : block<4x4xf32>
-    %c = add %acc, %d : block<4x4xf32>
+    kernel @k(%p: ptr<f32>, %a: ptr<f32>) {
+      %i = arange start=0, end=4 : block<4xi32>
+      %q = offset %a, %i : block<4xptr<f32>>
+      %v = load %q : block<4xf32>
+      %m = reshape %v, shape=[2, 2] : block<2x2xf32>
+      %z = constant value=0.0 : block<2x2xf32>
+      %d = dot %m, %m, %z : block<2x2xf32>
+      %c = add %m, %d : block<2x2xf32>
+      %r = reshape %c, shape=[4] : block<4xf32>
+      %o = offset %p, %i : block<4xptr<f32>>
+      store %o, %r
+      return
+    }
 
 becomes
 
-    %c = dot %a, %b, %acc, start="add" : block<4x4xf32>
+    kernel @k(%p: ptr<f32>, %a: ptr<f32>) {
+      %i = arange start=0, end=4 : block<4xi32>
+      %q = offset %a, %i : block<4xptr<f32>>
+      %v = load %q : block<4xf32>
+      %m = reshape %v, shape=[2, 2] : block<2x2xf32>
+      %z = constant value=0.0 : block<2x2xf32>
+      %c = dot %m, %m, %m, start="add" : block<2x2xf32>
+      %r = reshape %c, shape=[4] : block<4xf32>
+      %o = offset %p, %i : block<4xptr<f32>>
+      store %o, %r
+      return
+    }
 
-which means the same to the bit: the chain of multiply-adds starts from 0 and the accumulator is added at
+That means the same to the bit: the chain of multiply-adds starts from 0 and the accumulator is added at
 its end (addition of two values does not depend on their order). It saves a block of memory and two passes
 over it.
 

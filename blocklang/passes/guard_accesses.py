@@ -1,29 +1,73 @@
 """Make offsets 64-bit affine forms and masks ranges of indices, where that is proved or a test before the
 loop proves it.
 
-    lanes %c0, %c64, width=64 {
-      (%i: i64):
-      %a = cast %i : i32
-      %b = add %base, %a : i32
-      %p = offset %x, %b : ptr<f32>
-      %m = cmp %b, %n, predicate="lt" : i1
-      %v = load %p, mask=%m : f32
-      ...
-    }
-
-becomes (here `%base + 63` is compared with the largest i32 once, before the loop)
-
-    if %guard {
+    placed @k(%x: ptr<f32>, %base: i32, %n: i32) {
+      %c0 = constant value=0 : i64
+      %c64 = constant value=64 : i64
       lanes %c0, %c64, width=64 {
         (%i: i64):
-        %wide = add %base64, %i : i64
-        %p = offset %x, %wide : ptr<f32>
-        %m = in_bounds %i, %c0, %high : i1
+        %a = cast %i : i32
+        %b = add %base, %a : i32
+        %p = offset %x, %b : ptr<f32>
+        %m = cmp %b, %n, predicate="lt" : i1
         %v = load %p, mask=%m : f32
-        ...
+        store %p, %v, mask=%m
+        yield
       }
-    } {
-      ... the loop as it was, one lane at a time ...
+      return
+    }
+
+becomes
+
+    placed @k(%x: ptr<f32>, %base: i32, %n: i32) {
+      %v0 = cast %n : i64
+      %v1 = cast %base : i64
+      %c0 = constant value=0 : i64
+      %c64 = constant value=64 : i64
+      %v2 = cast %base : i64
+      %v3 = constant value=63 : i64
+      %v4 = add %v2, %v3 : i64
+      %v5 = constant value=2147483647 : i64
+      %v6 = cmp %v5, %v4, predicate="ge" : i1
+      %v7 = cast %n : i64
+      %v8 = cast %base : i64
+      %v9 = constant value=63 : i64
+      %v10 = add %v8, %v9 : i64
+      %v11 = constant value=2147483647 : i64
+      %guard = cmp %v11, %v10, predicate="ge" : i1
+      %v12 = cast %n : i64
+      if %guard {
+        lanes %c0, %c64, width=64 {
+          (%i: i64):
+          %a = cast %i : i32
+          %b = add %base, %a : i32
+          %b_0 = add %v1, %i : i64
+          %p = offset %x, %b_0 : ptr<f32>
+          %m = cmp %b, %n, predicate="lt" : i1
+          %v13 = constant value=0 : i64
+          %v14 = add %v1, %v13 : i64
+          %v15 = constant value=1 : i64
+          %v16 = sub %v0, %v14 : i64
+          %m_0 = in_bounds %i, %c0, %v16 : i1
+          %v = load %p, mask=%m_0 : f32
+          store %p, %v, mask=%m_0
+          yield
+        }
+        yield
+      } {
+        lanes %c0, %c64, width=1 {
+          (%i_0: i64):
+          %a_0 = cast %i_0 : i32
+          %b_1 = add %base, %a_0 : i32
+          %p_0 = offset %x, %b_1 : ptr<f32>
+          %m_1 = cmp %b_1, %n, predicate="lt" : i1
+          %v17 = load %p_0, mask=%m_1 : f32
+          store %p_0, %v17, mask=%m_1
+          yield
+        }
+        yield
+      }
+      return
     }
 
 32-bit arithmetic wraps, so `base + i` is a range of addresses only if it does not. Over a loop nest every

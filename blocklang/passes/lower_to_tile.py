@@ -1,16 +1,17 @@
 """Lower Block IR to abstract Tile IR: every operation on blocks becomes an iteration over lanes.
 
-    kernel @k(%p: ptr<f32>) {
+    kernel @k(%p: ptr<f32>, %x: ptr<f32>) {
       %i = arange start=0, end=4 : block<4xi32>
-      %q = offset %p, %i : block<4xptr<f32>>
+      %q = offset %x, %i : block<4xptr<f32>>
       %v = load %q : block<4xf32>
-      store %q, %v
+      %s = reduce %v, combine="sum", axis=0 : f32
+      store %p, %s
       return
     }
 
 becomes
 
-    tile @k(%p: ptr<f32>) {
+    tile @k(%p: ptr<f32>, %x: ptr<f32>) {
       %i = iterate space=[4] : block<4xi32> {
         (%d0: i64):
         %v0 = cast %d0 : i32
@@ -18,10 +19,21 @@ becomes
       }
       %q = iterate %i, space=[4], maps=[map<1: d0>] : block<4xptr<f32>> {
         (%d0_0: i64, %i_0: i32):
-        %v1 = offset %p, %i_0 : ptr<f32>
+        %v1 = offset %x, %i_0 : ptr<f32>
         yield %v1
       }
-      ...
+      %v = iterate %q, space=[4], maps=[map<1: d0>] : block<4xf32> {
+        (%d0_1: i64, %q_0: ptr<f32>):
+        %v2 = load %q_0 : f32
+        yield %v2
+      }
+      %s = iterate %v, space=[4], maps=[map<1: d0>], combine="sum", reduced=0 : f32 {
+        (%d0_2: i64, %v3: f32):
+        yield %v3
+      }
+      store %p, %s
+      return
+    }
 
 Shape operations disappear: they become the index map under which a later iteration reads. Scalars, control
 flow and the grid are as before.

@@ -1,26 +1,57 @@
 """End loops where their masks do.
 
-    lanes %c0, %c1000, width=64 {
-      (%i: i64):
-      %m = in_bounds %i, %c0, %n : i1
-      %v = load %p, mask=%m : f32
-      store %q, %v, mask=%m
-      yield
+    placed @k(%x: ptr<f32>, %y: ptr<f32>, %n: i64) {
+      %c0 = constant value=0 : i64
+      %c99 = constant value=99 : i64
+      %one = constant value=1.0 : f32
+      %s = lanes %c0, %c99, width=32, combines=["sum"], extent=99 : f32 {
+        (%i: i64):
+        %m = in_bounds %i, %c0, %n : i1
+        %p = offset %x, %i : ptr<f32>
+        %v = load %p, mask=%m, other=%one : f32
+        yield %v
+      }
+      lanes %c0, %c99, width=64 {
+        (%j: i64):
+        %l = in_bounds %j, %c0, %n : i1
+        %q = offset %y, %j : ptr<f32>
+        store %q, %s, mask=%l
+        yield
+      }
+      return
     }
 
-becomes a loop over [0, min(1000, n)) without the mask. A loop that folds lanes may stop early too if the
-lanes that it leaves out all yield one value, which is computed by running the body with the mask false (its
-loads give `other`); `lanes` then folds that padding in without visiting the lanes:
+becomes
 
-    %s = lanes %c0, %c1000, width=64, combines=["sum"], extent=1000 : f32 {
-      (%i: i64):
-      %m = in_bounds %i, %c0, %n : i1
-      %v = load %p, mask=%m, other=%x : f32
-      yield %v
+    placed @k(%x: ptr<f32>, %y: ptr<f32>, %n: i64) {
+      %c0 = constant value=0 : i64
+      %c99 = constant value=99 : i64
+      %one = constant value=1.0 : f32
+      %v0 = minimum %c99, %n : i64
+      %v1 = maximum %v0, %c0 : i64
+      %s = lanes %c0, %v1, %one, width=32, combines=["sum"], extent=99 : f32 {
+        (%i: i64):
+        %m = constant value=true : i1
+        %p = offset %x, %i : ptr<f32>
+        %v = load %p, mask=%m, other=%one : f32
+        yield %v
+      }
+      %v2 = minimum %c99, %n : i64
+      %v3 = maximum %v2, %c0 : i64
+      lanes %c0, %v3, width=64 {
+        (%j: i64):
+        %l = constant value=true : i1
+        %q = offset %y, %j : ptr<f32>
+        store %q, %s, mask=%l
+        yield
+      }
+      return
     }
 
-becomes `lanes %c0, %h, %x, ...`. A loop that writes a buffer stops early only if every loop that reads the
-buffer does so for the same bounds.
+A loop that only stores ends with the mask of its stores. One that folds lanes ends early if all lanes that it
+leaves out yield one value, which is computed by running the body with the mask false (its loads give `other`);
+`lanes` folds that padding in without visiting the lanes. A loop that writes a buffer ends early only if every
+loop that reads the buffer does so for the same bounds.
 
 Requires: level placed, equal masks are equal values. Keeps: all results; every effect and its order.
 """

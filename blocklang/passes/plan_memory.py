@@ -1,12 +1,50 @@
 """Give every buffer its place in the scratch arena.
 
-    %a = buffer : buffer<64xf32>
-    %b = buffer : buffer<64xf32>
+    placed @k(%p: ptr<f32>) {
+      %a = buffer : buffer<64xf32>
+      %b = buffer : buffer<64xf32>
+      %c0 = constant value=0 : i64
+      %c64 = constant value=64 : i64
+      lanes %c0, %c64, width=16 {
+        (%i: i64):
+        %v = load %p : f32
+        write %a, %v, %i
+        yield
+      }
+      %x = read %a, %c0 : f32
+      lanes %c0, %c64, width=16 {
+        (%j: i64):
+        write %b, %x, %j
+        yield
+      }
+      %y = read %b, %c0 : f32
+      store %p, %y
+      return
+    }
 
-becomes, if the last use of `%a` comes before the first of `%b`,
+becomes
 
-    %a = buffer offset=0 : buffer<64xf32>
-    %b = buffer offset=0 : buffer<64xf32>
+    placed @k(%p: ptr<f32>) {
+      %a = buffer offset=0 : buffer<64xf32>
+      %b = buffer offset=0 : buffer<64xf32>
+      %c0 = constant value=0 : i64
+      %c64 = constant value=64 : i64
+      lanes %c0, %c64, width=16 {
+        (%i: i64):
+        %v = load %p : f32
+        write %a, %v, %i
+        yield
+      }
+      %x = read %a, %c0 : f32
+      lanes %c0, %c64, width=16 {
+        (%j: i64):
+        write %b, %x, %j
+        yield
+      }
+      %y = read %b, %c0 : f32
+      store %p, %y
+      return
+    }
 
 A buffer lives from the first to the last operation of the kernel's body that mentions it, at whatever depth
 (a loop counts as one operation, so what is carried by it lives through all of it). Buffers that live at the
