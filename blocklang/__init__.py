@@ -1,1 +1,48 @@
-"""blocklang: a block kernel language in Python, compiled natively for the CPU."""
+"""blocklang: a block kernel language in Python, compiled natively for the CPU.
+
+The public surface: what stands in `__all__`, with `blocklang.language` for what a kernel's lines call.
+
+    import blocklang as bl
+    import blocklang.language as tl
+"""
+
+from __future__ import annotations
+
+from blocklang import language
+from blocklang.diagnostics import (
+    BlocklangError,
+    CompilationError,
+    CompileTimeAssertionFailure,
+    InterpreterError,
+    LaunchError,
+    ParseError,
+    UnsupportedLanguageConstruct,
+    UsageError,
+    VerifyError,
+)
+from blocklang.jit import JITFunction, jit
+from blocklang.language import cdiv, constexpr, next_power_of_2
+from blocklang.runtime.arrays import strides
+from blocklang.runtime.threads import get_num_threads, num_threads, set_num_threads
+
+__all__ = [
+    "BlocklangError",
+    "CompilationError",
+    "CompileTimeAssertionFailure",
+    "InterpreterError",
+    "JITFunction",
+    "LaunchError",
+    "ParseError",
+    "UnsupportedLanguageConstruct",
+    "UsageError",
+    "VerifyError",
+    "cdiv",
+    "constexpr",
+    "get_num_threads",
+    "jit",
+    "language",
+    "next_power_of_2",
+    "num_threads",
+    "set_num_threads",
+    "strides",
+]

@@ -1,4 +1,4 @@
-"""What a warm launch costs, what many kernels cost in memory, and what a first launch does in a fresh process."""
+"""What a warm launch costs, what many kernels cost in memory, and launches in child processes."""
 
 from __future__ import annotations
 
