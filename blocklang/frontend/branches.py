@@ -83,7 +83,7 @@ class _Merge:
         return self._leaf(name, a, b)
 
     def _one_sided(self, name: str, other: Any, path: Path, missing: Undefined) -> Any:
-        if not path.stopped:
+        if not path.stopped and name != VALUE:
             return missing if isinstance(other, Undefined) else self._undefined(name, path)
         if isinstance(other, Undefined):
             return other
@@ -112,13 +112,13 @@ class _Merge:
         )
 
     def _leaf(self, name: str, a: Any, b: Any) -> Any:
-        sides = [self._as_tensor(v, p) for v, p in zip((a, b), self.paths, strict=True)]
-        if None not in sides and sides[0].value.type == sides[1].value.type:  # type: ignore[union-attr]
-            for values, side in zip(self.yields, sides, strict=True):
-                values.append(side.value)  # type: ignore[union-attr]
+        first, second = (self._as_tensor(v, p) for v, p in zip((a, b), self.paths, strict=True))
+        if first is not None and second is not None and first.value.type == second.value.type:
+            self.yields[0].append(first.value)
+            self.yields[1].append(second.value)
             return _Slot(len(self.yields[0]) - 1)
         for path, live, value in ((0, 1, b), (1, 0, a)):
-            if self.paths[path].returned and not self.paths[live].returned:
+            if name != VALUE and self.paths[path].returned and not self.paths[live].returned:
                 return self._all_leaves(value, self.paths[path])
         what = "the returned value" if name == VALUE else f"`{name}`"
         raise CompilationError(
@@ -176,8 +176,12 @@ class Branches(Visitor):
             self.frame.reset_flags()
             self.statements(rest)
 
+        unknown = [name for name in FLAGS if isinstance(self.env[name], tensor)]
+
         def left() -> None:
             self.env[STOPPED] = True
+            if len(unknown) == 1:
+                self.env[unknown[0]] = True
 
         self.branches(logical_not(pending), go_on, left)
 

@@ -93,8 +93,9 @@ class Calls(Expressions):
             return self._call_language(function, functions, {k: self._callable(v) for k, v in keywords.items()})
         if isinstance(function, type) and (function is constexpr or is_namedtuple_class(function)):
             return self._call_python(function, args, keywords)
-        if function in _PYTHON_CALLS:
-            return _PYTHON_CALLS[function](self, *args, **keywords)
+        own = next((method for python, method in _PYTHON_CALLS if python is function), None)
+        if own is not None:
+            return self._call_python(own, [self, *args], keywords)
         if any(function is f for f in _NUMBERS) or _is_method_of_plain_value(function):
             return self._fold_python(function, args, keywords)
         if isinstance(function, type) and issubclass(function, tl_range):
@@ -311,19 +312,19 @@ def _is_method_of_plain_value(function: Any) -> bool:
     return is_method and isinstance(owner, (str, int, float, tuple, enum.Enum)) and not isinstance(owner, types.ModuleType)
 
 
-_PYTHON_CALLS: dict[Any, Callable[..., Any]] = {
-    builtins.print: Calls._refuse_print,
-    builtins.range: Calls._refuse_range,
-    builtins.min: Calls._min,
-    builtins.max: Calls._max,
-    builtins.abs: Calls._abs,
-    builtins.bool: Calls._bool,
-    builtins.tuple: Calls._tuple,
-    builtins.list: Calls._tuple,
-    builtins.zip: Calls._zip,
-    builtins.enumerate: Calls._enumerate,
-    builtins.reversed: Calls._reversed,
-    builtins.isinstance: Calls._isinstance,
-    builtins.getattr: Calls._getattr,
-    builtins.hasattr: Calls._hasattr,
-}
+_PYTHON_CALLS: tuple[tuple[Any, Callable[..., Any]], ...] = (
+    (builtins.print, Calls._refuse_print),
+    (builtins.range, Calls._refuse_range),
+    (builtins.min, Calls._min),
+    (builtins.max, Calls._max),
+    (builtins.abs, Calls._abs),
+    (builtins.bool, Calls._bool),
+    (builtins.tuple, Calls._tuple),
+    (builtins.list, Calls._tuple),
+    (builtins.zip, Calls._zip),
+    (builtins.enumerate, Calls._enumerate),
+    (builtins.reversed, Calls._reversed),
+    (builtins.isinstance, Calls._isinstance),
+    (builtins.getattr, Calls._getattr),
+    (builtins.hasattr, Calls._hasattr),
+)

@@ -12,7 +12,7 @@ from blocklang.frontend.base import fields
 from blocklang.frontend.branches import MISSING, discard
 from blocklang.frontend.lookup import Lookup
 from blocklang.frontend.scope import Undefined
-from blocklang.frontend.values import describe_kind, is_number, rebuild
+from blocklang.frontend.values import describe_kind, is_number, remake
 from blocklang.ir import Region
 from blocklang.ir.types import shape_of
 from blocklang.language import dtypes as tl
@@ -245,28 +245,24 @@ class Expressions(Lookup):
             with self.builder.at(region):
                 self.builder.create(Yield, [v.value for v in sides])
         op = self.builder.create(If, test.value, result_types=types, regions=regions)
-        queue = iter(op.results)
-        return rebuild(self._as_run_time(values[0], merged[0]), lambda _: tensor(next(queue)))
-
-    @staticmethod
-    def _as_run_time(value: Any, parts: list[tensor]) -> Any:
-        return tuple(parts) if isinstance(value, tuple) else parts[0]
+        results = [tensor(r) for r in op.results]
+        return remake(values[0], results) if isinstance(values[0], tuple) else results[0]
 
     def _same_types(self, a: Any, b: Any, regions: tuple[Region, Region]) -> list[list[tensor]]:
         """The run-time values of both arms, numbers in the type of the other side."""
         lists = [list(v) if isinstance(v, tuple) else [v] for v in (a, b)]
+        if len(lists[0]) != len(lists[1]) or isinstance(a, tuple) != isinstance(b, tuple):
+            self.fail(f"the two values are {describe_kind(a)} and {describe_kind(b)}", help="both must have one form")
         sides: list[list[tensor]] = [[], []]
-        for pair in zip(*lists, strict=False):
-            converted = [self._arm(pair[i], pair[1 - i], regions[i]) for i in (0, 1)]
-            if None in converted or converted[0].value.type != converted[1].value.type:  # type: ignore[union-attr]
+        for x, y in zip(*lists, strict=True):
+            first, second = self._arm(x, y, regions[0]), self._arm(y, x, regions[1])
+            if first is None or second is None or first.value.type != second.value.type:
                 self.fail(
-                    f"the two values are {describe_kind(pair[0])} and {describe_kind(pair[1])}",
+                    f"the two values are {describe_kind(x)} and {describe_kind(y)}",
                     help="both must have one type; cast with `.to(...)`",
                 )
-            for side, value in zip(sides, converted, strict=True):
-                side.append(value)  # type: ignore[arg-type]
-        if len(lists[0]) != len(lists[1]):
-            self.fail("the two values are tuples of different lengths")
+            sides[0].append(first)
+            sides[1].append(second)
         return sides
 
     def _arm(self, value: Any, other: Any, region: Region) -> tensor | None:

@@ -193,9 +193,10 @@ class Loops(Branches):
             run, skip = Region(), Region()
             for op in test:
                 run.append(op)
-            for region, value in ((run, go_on), (skip, None)):
-                with self.builder.at(region):
-                    self.builder.create(Yield, [(value or to_tensor(False)).value])
+            with self.builder.at(run):
+                self.builder.create(Yield, [go_on.value])
+            with self.builder.at(skip):
+                self.builder.create(Yield, [to_tensor(False).value])
             choice = self.builder.create(
                 If, inside.value, result_types=[go_on.value.type], regions=[run, skip]
             )

@@ -167,8 +167,7 @@ class Statements(Calls):
         value = None if node.value is None else self.visit(node.value)
         if self.frame.depth == 0 and value is not None:
             self.fail("a kernel cannot return a value", help="store it to an array")
-        if value is not None:
-            self.env[VALUE] = value
+        self.env[VALUE] = value
         self._jump(RETURN)
 
     @fields()

@@ -163,14 +163,34 @@ def is_compile_time(value: Any) -> bool:
 
 
 def static_int(value: Any, what: str) -> int:
-    """A compile-time integer. Raises CompilationError that names `what` otherwise."""
-    plain = unwrap(value)
-    if isinstance(plain, bool) or not hasattr(plain, "__index__"):
+    """A compile-time integer, also one that a plain assignment made a run-time scalar (`HALF = BLOCK // 2`).
+
+    Raises:
+        CompilationError: it is none; the message names `what`.
+    """
+    plain = _number_behind(value)
+    if isinstance(plain, (bool, _run_time_class())) or not hasattr(plain, "__index__"):
         raise CompilationError(
             f"{what} must be an integer known at compile time, got {describe(value)}",
             help="use a literal, a `tl.constexpr` parameter, or a variable annotated `: tl.constexpr`",
         )
     return operator.index(plain)
+
+
+def _run_time_class() -> type:
+    from blocklang.language.tensor import tensor
+
+    return tensor
+
+
+def _number_behind(value: Any) -> Any:
+    from blocklang.language.tensor import tensor
+    from blocklang.ops.creation import Constant
+
+    if isinstance(value, tensor) and not value.type.is_block():
+        defining = value.value.defining_op
+        return defining.value if isinstance(defining, Constant) else value
+    return unwrap(value)
 
 
 def static_bool(value: Any, what: str) -> bool:
@@ -184,10 +204,10 @@ def static_bool(value: Any, what: str) -> bool:
 def static_choice(value: Any, what: str, choices: tuple[str, ...]) -> str:
     """A compile-time string out of `choices`."""
     plain = unwrap(value)
-    if plain not in choices:
+    if not isinstance(plain, str) or plain not in choices:
         listed = ", ".join(repr(c) for c in choices)
-        raise CompilationError(f"{what} is {plain!r}", help=f"one of {listed}")
-    return str(plain)
+        raise CompilationError(f"{what} is {describe(value)}", help=f"one of {listed}")
+    return plain
 
 
 def static_shape(shape: tuple[Any, ...], what: str) -> tuple[int, ...]:

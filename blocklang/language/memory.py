@@ -39,12 +39,12 @@ def _mask(value: Any) -> tensor | None:
 
 
 def _refuse_block_pointer_options(boundary_check: Any, padding_option: Any) -> None:
-    if unwrap(boundary_check) not in ((), [], None) or unwrap(padding_option) not in ("", None):
+    if any(unwrap(option) for option in (boundary_check, padding_option)):
         raise CompilationError("boundary_check and padding_option are for block pointers", help=_NO_BLOCK_POINTERS)
 
 
 def _option(value: Any, what: str, choices: tuple[str, ...]) -> str:
-    return static_choice(unwrap(value) or "", what, choices)
+    return static_choice("" if unwrap(value) is None else value, what, choices)
 
 
 @builtin

@@ -60,7 +60,7 @@ def subscript(value: tensor, index: Any) -> tensor:
     for part in map(unwrap, parts):
         if part is None:
             value = expand_dims(value, axis)
-        elif part != slice(None):
+        elif not isinstance(part, slice) or part != slice(None):
             raise CompilationError(
                 f"a block is indexed with `:` and `None` only, got {describe(part)}",
                 help="load from a pointer with offsets to pick elements, or reduce over an axis",

@@ -6,7 +6,6 @@ from typing import Any
 
 from blocklang.diagnostics import CompilationError
 from blocklang.language import dtypes as tl
-from blocklang.language.arithmetic import promote
 from blocklang.language.casting import cast_element
 from blocklang.language.constexpr import constexpr, describe, is_compile_time, static_int, unwrap
 from blocklang.language.maths import exp, fdiv
@@ -81,6 +80,6 @@ def softmax(x: Any, dim: Any = None, keep_dims: Any = False, ieee_rounding: Any 
     if not value.dtype.is_floating() or not block_shape(value):
         raise CompilationError(f"softmax needs a block of floats, got {describe(x)}")
     axis = 0 if unwrap(dim) is None else dim
-    shifted, _ = promote(value - maximum_of(value, axis, keep_dims=True), 0.0, "softmax")
-    powers = exp(shifted)
-    return fdiv(powers, sum_of(powers, axis, keep_dims=True), ieee_rounding)
+    keeps = len(block_shape(value)) > 1  # a scalar needs no axis to broadcast along
+    powers = exp(value - maximum_of(value, axis, keep_dims=keeps))
+    return fdiv(powers, sum_of(powers, axis, keep_dims=keeps), ieee_rounding)
