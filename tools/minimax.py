@@ -28,7 +28,7 @@ SAMPLES_PER_TERM = 24
 EXCHANGES = 60
 TOLERANCE = mpf(10) ** -3
 TINY = mpf(10) ** -12  # instead of 0, where a formula divides
-ERF_TAIL_MIDDLE = 2.5
+ERF_TAIL_MIDDLE = 2.375
 ERFC_CENTRE = 3
 
 Function = Callable[[mpf], mpf]
@@ -50,6 +50,7 @@ class Table:
     terms: int
     weight: Function
     pinned: int = 3
+    doubled: int = 0
 
 
 def round_to(dtype: str, value: mpf) -> mpf:
@@ -71,18 +72,22 @@ def chebyshev_nodes(interval: tuple[mpf, mpf], count: int) -> list[mpf]:
 
 
 def fit(table: Table) -> list[mpf]:
-    """Compute the rounded coefficients."""
+    """Compute the coefficients, each rounded to the format, or the first ones to two parts of it."""
     if not table.pinned:
         return [round_to(table.dtype, c) for c in remez(table)]
-    first = round_to(table.dtype, remez(table)[0])
+    first = remez(table)[0]
+    rounded = round_to(table.dtype, first)
+    if table.doubled:
+        rounded += round_to(table.dtype, first - rounded)
     rest = replace(
         table,
-        target=lambda x: (table.target(x) - first) / x,
+        target=lambda x: (table.target(x) - rounded) / x,
         weight=lambda x: table.weight(x) * x,
         terms=table.terms - 1,
         pinned=table.pinned - 1,
+        doubled=max(table.doubled - 1, 0),
     )
-    return [first, *fit(rest)]
+    return [rounded, *fit(rest)]
 
 
 def remez(table: Table) -> list[mpf]:
@@ -164,12 +169,37 @@ def exponential_tables() -> Iterator[Table]:
         )
 
 
+def power_tables() -> Iterator[Table]:
+    yield Table(
+        "POW_EXP2_F32",
+        "f64",
+        "(2**r - 1) / r on |r| <= 1/2",
+        lambda r: mpmath.expm1(r * mpmath.log(2)) / r,
+        (mpf(-0.5), mpf(0.5)),
+        7,
+        lambda r: r / mpf(2) ** r,
+    )
+
+
 def logarithm_tables() -> Iterator[Table]:
     """log(1 + f) = f + f**2 P(f), log2(1 + f) = f c + f**2 P(f), on sqrt(1/2) <= 1 + f <= sqrt(2)."""
     yield logarithm_table("LOG_F32", "f32", mpf(1), 10)
     yield logarithm_table("LOG_F64", "f64", mpf(1), 21)
     yield logarithm_table("LOG2_F32", "f32", log2_e(), 10)
     yield logarithm_table("LOG2_F64", "f64", log2_e(), 21)
+    yield logarithm_table("LOG10_F32", "f32", log10_e(), 10)
+    yield logarithm_table("LOG10_F64", "f64", log10_e(), 21)
+    yield logarithm_table("POW_LOG2_F32", "f64", log2_e(), 13)
+    yield Table(
+        "POW_ATANH_F64",
+        "f64",
+        "(atanh(s) - s) / s**3 on |s| <= 3 - 2 sqrt(2), in s**2",
+        lambda z: (mpmath.atanh(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z,
+        (TINY, (3 - 2 * mpmath.sqrt(2)) ** 2 * (1 + mpf(2) ** -12)),
+        9,
+        lambda z: z,
+        doubled=2,
+    )
 
 
 def logarithm_table(name: str, dtype: str, slope: mpf, terms: int) -> Table:
@@ -182,6 +212,43 @@ def logarithm_table(name: str, dtype: str, slope: mpf, terms: int) -> Table:
         terms,
         lambda f: f**2 / (slope * mpmath.log1p(f)),
     )
+
+
+def expm1_tables() -> Iterator[Table]:
+    """exp(r) - 1 = r + r**2 P(r), and sinh(r), cosh(r) - 1 in powers of r**2, on |r| <= 0.55.
+
+    More than log(2)/2, so that what a power of two less 1 leaves does not cancel.
+    """
+    top = mpf("0.55")
+    for dtype, terms in (("f32", 7), ("f64", 12)):
+        yield Table(
+            f"EXPM1_{dtype.upper()}",
+            dtype,
+            "(exp(r) - 1 - r) / r**2 on |r| <= 0.55",
+            lambda r: (mpmath.expm1(r) - r) / r**2,
+            (-top, top),
+            terms,
+            lambda r: r**2 / mpmath.expm1(r),
+        )
+    for dtype, terms in (("f32", 3), ("f64", 6)):
+        yield Table(
+            f"SINH_{dtype.upper()}",
+            dtype,
+            "(sinh(r) - r) / r**3 on |r| <= 0.55, in r**2",
+            lambda z: (mpmath.sinh(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z,
+            (TINY, top**2),
+            terms,
+            lambda z: z,
+        )
+        yield Table(
+            f"COSH_{dtype.upper()}",
+            dtype,
+            "(cosh(r) - 1) / r**2 on |r| <= 0.55, in r**2",
+            lambda z: (mpmath.cosh(mpmath.sqrt(z)) - 1) / z,
+            (TINY, top**2),
+            terms,
+            lambda z: z,
+        )
 
 
 def trigonometric_tables() -> Iterator[Table]:
@@ -224,10 +291,44 @@ def trigonometric_tables() -> Iterator[Table]:
     )
 
 
+def inverse_trigonometric_tables() -> Iterator[Table]:
+    """atan(w) = w + w**3 P(w**2) on |w| <= 1, asin(w) = w + w**3 P(w**2) on |w| <= 1/2. The f32 ones run in f64."""
+    functions = (("ATAN", mpmath.atan, mpf(1), 10, 22), ("ASIN", mpmath.asin, mpf(1) / 4, 6, 13))
+    for name, function, top, few, many in functions:
+        for dtype, terms in (("F32", few), ("F64", many)):
+            yield Table(
+                f"{name}_{dtype}",
+                "f64",
+                f"({name.lower()}(w) - w) / w**3 on w**2 <= {float(top)}, in w**2",
+                odd_part(function),
+                (TINY, top),
+                terms,
+                lambda z: z,
+            )
+
+
+def odd_part(function: Function) -> Function:
+    """For an odd function with slope 1 at 0: (f(w) - w) / w**3 as a function of w**2."""
+    return lambda z: (function(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z
+
+
+def root_tables() -> Iterator[Table]:
+    yield Table(
+        "CBRT",
+        "f32",
+        "1 / cbrt(m) on 1 <= m <= 2, the start of an iteration",
+        lambda m: 1 / mpmath.cbrt(m),
+        (mpf(1), mpf(2)),
+        5,
+        mpmath.cbrt,
+        pinned=0,
+    )
+
+
 def error_function_tables() -> Iterator[Table]:
     """erf(x) = x + x P(x**2) near 0; 1 - P(x - c) in f32, to an absolute error, or 1 - erfc(x) in f64.
 
-    erfc(x) = exp(-x**2) P(t) / (1 + 2 x), t = (x - c) / (x + c), which maps all positive x to a finite
+    erfc(x) = exp(-x**2) P(t) / (x + c), t = (x - c) / (x + c), which maps all positive x to a finite
     interval.
     """
 
@@ -257,16 +358,19 @@ def error_function_tables() -> Iterator[Table]:
         (1 - middle, 4 - middle),
         16,
         lambda u: mpf(1),
+        pinned=4,
     )
     for dtype, terms in (("f32", 12), ("f64", 22)):
         yield Table(
             f"ERFC_{dtype.upper()}",
             "f64",
-            f"(1 + 2 x) exp(x**2) erfc(x) on 1/2 <= x <= 28, in (x - {ERFC_CENTRE}) / (x + {ERFC_CENTRE})",
+            f"(x + {ERFC_CENTRE}) exp(x**2) erfc(x) on 1/2 <= x <= 28, in (x - {ERFC_CENTRE}) / (x + {ERFC_CENTRE})",
             scaled_erfc,
             (erfc_argument(mpf(0.5)), erfc_argument(mpf(28))),
             terms,
             lambda t: 1 / scaled_erfc(t),
+            pinned=6,
+            doubled=2,
         )
 
 
@@ -276,7 +380,7 @@ def erfc_argument(x: mpf) -> mpf:
 
 def scaled_erfc(t: mpf) -> mpf:
     x = ERFC_CENTRE * (1 + t) / (1 - t)
-    return (1 + 2 * x) * mpmath.exp(x**2) * mpmath.erfc(x)
+    return (x + ERFC_CENTRE) * mpmath.exp(x**2) * mpmath.erfc(x)
 
 
 def hyperbolic_tables() -> Iterator[Table]:
@@ -306,8 +410,12 @@ def hyperbolic_tables() -> Iterator[Table]:
 def tables() -> Iterator[Table]:
     yield from exponential_tables()
     yield from logarithm_tables()
+    yield from power_tables()
     yield from trigonometric_tables()
+    yield from expm1_tables()
     yield from hyperbolic_tables()
+    yield from inverse_trigonometric_tables()
+    yield from root_tables()
     yield from error_function_tables()
 
 
@@ -339,6 +447,14 @@ def log2_e() -> mpf:
     return 1 / mpmath.log(2)
 
 
+def log10_e() -> mpf:
+    return 1 / mpmath.log(10)
+
+
+def log10_2() -> mpf:
+    return mpmath.log10(2)
+
+
 def half_pi() -> mpf:
     return mpmath.pi / 2
 
@@ -352,6 +468,11 @@ SPLITS = (
     Split("LN2_F64", "f64", "log(2), the products of the high part with |n| <= 2**12 exact", ln2, 41),
     Split("LOG2_E_F32", "f32", "1/log(2)", log2_e, 24),
     Split("LOG2_E_F64", "f64", "1/log(2)", log2_e, 53),
+    Split("LOG10_E_F32", "f32", "1/log(10)", log10_e, 24),
+    Split("LOG10_E_F64", "f64", "1/log(10)", log10_e, 53),
+    Split("LOG10_2_F32", "f32", "log10(2), the products of the high part with |k| <= 2**9 exact", log10_2, 15),
+    Split("LOG10_2_F64", "f64", "log10(2), the products of the high part with |k| <= 2**12 exact", log10_2, 41),
+    Split("TWO_LOG2_E", "f64", "2/log(2)", lambda: 2 * log2_e(), 53),
     Split("HALF_PI", "f64", "pi/2", half_pi, 53, 3),
     Split("TWO_OVER_PI", "f64", "2/pi", two_over_pi, 53, 1),
 )
@@ -388,7 +509,12 @@ def render() -> str:
         coefficients = fit(table)
         error = largest_error(table, coefficients)
         lines += ["", f"# {table.comment}", f"# weighted error 2**{float(mpmath.log(error, 2)):.2f}"]
-        lines += render_tuple(table.name, table.dtype, coefficients)
+        rounded = [round_to(table.dtype, c) for c in coefficients]
+        lines += render_tuple(table.name, table.dtype, rounded)
+        if table.doubled:
+            rests = [c - r for c, r in zip(coefficients, rounded, strict=True)][: table.doubled]
+            lines += ["", "# what the first coefficients lose"]
+            lines += render_tuple(f"{table.name}_REST", table.dtype, rests)
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Recipes of the exponentials: exp and exp2.
+"""Recipes of the exponentials: exp, exp2 and expm1.
 
 x = n log(2) + r with |r| <= log(2)/2, exp(x) = 2**n exp(r). The integer n is read from the low bits of a sum
 with a large constant, and 2**n is applied as two factors, so that results which overflow or become subnormal
@@ -23,7 +23,7 @@ class ExponentialTable:
         lowest, highest: Clamps in the exponent of 2: below the first every result is 0, above the second
         infinity.
         ln2: log(2) in two parts, the first with so few bits that its product with any n is exact.
-        exp, exp2: The polynomials of tools/minimax.py.
+        exp, exp2, expm1: The polynomials of tools/minimax.py.
     """
 
     format: Format
@@ -32,15 +32,22 @@ class ExponentialTable:
     ln2: tuple[float, ...]
     exp: tuple[float, ...]
     exp2: tuple[float, ...]
+    expm1: tuple[float, ...]
 
 
 LOG2_E = 1.4426950408889634
 
 TABLE_F32 = ExponentialTable(
-    F32, -151, 129, coefficients.LN2_F32, coefficients.EXP_F32, coefficients.EXP2_F32
+    F32, -151, 129, coefficients.LN2_F32, coefficients.EXP_F32, coefficients.EXP2_F32, coefficients.EXPM1_F32
 )
 TABLE_F64 = ExponentialTable(
-    F64, -1076, 1025, coefficients.LN2_F64, coefficients.EXP_F64, coefficients.EXP2_F64
+    F64,
+    -1076,
+    1025,
+    coefficients.LN2_F64,
+    coefficients.EXP_F64,
+    coefficients.EXP2_F64,
+    coefficients.EXPM1_F64,
 )
 
 
@@ -48,36 +55,72 @@ def exp(steps: Steps[V], table: ExponentialTable, x: V) -> V:
     """exp(x): exp(r) = 1 + r (1 + r P(r))."""
     lanes = Lanes(steps, table.format)
     x = lanes.at_least(lanes.at_most(x, table.highest / LOG2_E), table.lowest / LOG2_E)
-    biased, r = reduce_exponent(lanes, table, x, 2 * table.format.bias)
+    biased, n = nearest_exponent(lanes, x, 2 * table.format.bias)
+    r = subtract_multiple(lanes, table, x, n)
     return scale_by_power(lanes, lanes.polynomial(r, (1.0, 1.0, *table.exp)), biased)
 
 
 def exp_parts(lanes: Lanes[V], table: ExponentialTable, x: V) -> tuple[V, V]:
-    """Return factors whose product is exp(x): one near 1, and a power of two, which must be a normal
-    number."""
-    biased, r = reduce_exponent(lanes, table, x, table.format.bias)
-    power = lanes.steps.shl(biased, lanes.integer(table.format.fraction_bits))
-    return lanes.polynomial(r, (1.0, 1.0, *table.exp)), lanes.from_bits(power)
+    """Return factors whose product is exp(x): one near 1, and a power of two, which must be a normal number."""
+    biased, n = nearest_exponent(lanes, x, table.format.bias)
+    r = subtract_multiple(lanes, table, x, n)
+    return lanes.polynomial(r, (1.0, 1.0, *table.exp)), power_of_two(lanes, biased)
 
 
-def exp_times(lanes: Lanes[V], table: ExponentialTable, x: V, rest: V, factor: V) -> V:
-    """exp(x + rest) times a factor near 1, for a rest below the last place of x, and x within the clamps."""
-    biased, r = reduce_exponent(lanes, table, x, 2 * table.format.bias)
-    r = lanes.steps.add(r, rest)
-    growth = lanes.steps.mul(r, lanes.polynomial(r, (1.0, *table.exp)))
-    return scale_by_power(lanes, lanes.steps.fma(factor, growth, factor), biased)
-
-
-def reduce_exponent(lanes: Lanes[V], table: ExponentialTable, x: V, bias: int) -> tuple[V, V]:
-    """Split x = n log(2) + r; return bits whose lowest are those of n + bias, and r."""
+def exp_times(lanes: Lanes[V], table: ExponentialTable, x: tuple[V, V], factor: tuple[V, V]) -> V:
+    """exp(x) times a factor near 1, both given as a value within the clamps and a rest below its last place."""
     steps = lanes.steps
-    magic = lanes.number(table.format.rounding_magic + bias)
+    biased, n = nearest_exponent(lanes, x[0], 2 * table.format.bias)
+    high, low = (lanes.number(-part) for part in table.ln2)
+    r = steps.add(steps.fma(n, high, x[0]), steps.fma(n, low, x[1]))
+    growth = steps.mul(r, lanes.polynomial(r, (1.0, *table.exp)))
+    rest = steps.fma(factor[1], growth, factor[1])
+    value = steps.add(factor[0], steps.fma(factor[0], growth, rest))
+    return scale_by_power(lanes, value, biased)
+
+
+def expm1(steps: Steps[V], table: ExponentialTable, x: V) -> V:
+    """exp(x) - 1 = 2 ((2**(n-1) - 1/2) + 2**(n-1) (r + r**2 P(r))), n = 0 for all |x| < 1/2.
+
+    The halves keep 2**n finite where the result is.
+    """
+    lanes = Lanes(steps, table.format)
+    clamped = lanes.at_least(
+        lanes.at_most(x, (table.highest - 0.75) / LOG2_E), -float(table.format.fraction_bits)
+    )
+    magic = lanes.number(table.format.rounding_magic)
+    shifted = steps.fma(clamped, lanes.number(LOG2_E), magic)
+    near = steps.lt(steps.abs(clamped), lanes.number(0.5))
+    shifted = steps.select(near, magic, shifted)
+    r = subtract_multiple(lanes, table, clamped, steps.sub(shifted, magic))
+    power = power_of_two(lanes, steps.iadd(lanes.bits_of(shifted), lanes.integer(table.format.bias - 1)))
+    tail = steps.mul(steps.mul(r, r), lanes.polynomial(r, table.expm1))
+    # Two exact sums: what they lose goes to the small term.
+    less, lost = lanes.fast_two_sum(power, lanes.number(-0.5))
+    high, low = lanes.fast_two_sum(less, steps.mul(power, r))
+    half = steps.add(high, steps.fma(power, tail, steps.add(low, lost)))
+    # The half of a subnormal number would lose a bit; and -0 stays.
+    tiny = steps.lt(steps.abs(x), lanes.number(2.0 ** -(table.format.fraction_bits + 2)))
+    return steps.select(tiny, x, steps.add(half, half))
+
+
+def power_of_two(lanes: Lanes[V], biased: V) -> V:
+    """Make a power of two from its exponent plus the bias, in the low bits of an integer."""
+    return lanes.from_bits(lanes.steps.shl(biased, lanes.integer(lanes.format.fraction_bits)))
+
+
+def nearest_exponent(lanes: Lanes[V], x: V, bias: int) -> tuple[V, V]:
+    """Round x / log(2) to an integer n; return bits whose lowest are those of n + bias, and n as a float."""
+    steps = lanes.steps
+    magic = lanes.number(lanes.format.rounding_magic + bias)
     shifted = steps.fma(x, lanes.number(LOG2_E), magic)
-    n = steps.sub(shifted, magic)
-    r = x
-    for part in table.ln2:
-        r = steps.fma(n, lanes.number(-part), r)
-    return lanes.bits_of(shifted), r
+    return lanes.bits_of(shifted), steps.sub(shifted, magic)
+
+
+def subtract_multiple(lanes: Lanes[V], table: ExponentialTable, x: V, n: V) -> V:
+    """x - n log(2); the first of the two steps is exact."""
+    high, low = (lanes.number(-part) for part in table.ln2)
+    return lanes.steps.fma(n, low, lanes.steps.fma(n, high, x))
 
 
 def exp2(steps: Steps[V], table: ExponentialTable, x: V) -> V:
@@ -96,11 +139,9 @@ def scale_by_power(lanes: Lanes[V], value: V, biased: V) -> V:
     Each half of n, the bias included, shifts into an exponent field; what stood above it is shifted out.
     """
     steps = lanes.steps
-    fraction_bits = lanes.integer(lanes.format.fraction_bits)
     half = steps.lshr(biased, lanes.integer(1))
-    first = steps.shl(half, fraction_bits)
-    second = steps.shl(steps.isub(biased, half), fraction_bits)
-    return steps.mul(steps.mul(value, lanes.from_bits(first)), lanes.from_bits(second))
+    first, second = power_of_two(lanes, half), power_of_two(lanes, steps.isub(biased, half))
+    return steps.mul(steps.mul(value, first), second)
 
 
 def exp_f32(steps: Steps[V], x: V) -> V:
@@ -117,3 +158,11 @@ def exp2_f32(steps: Steps[V], x: V) -> V:
 
 def exp2_f64(steps: Steps[V], x: V) -> V:
     return exp2(steps, TABLE_F64, x)
+
+
+def expm1_f32(steps: Steps[V], x: V) -> V:
+    return expm1(steps, TABLE_F32, x)
+
+
+def expm1_f64(steps: Steps[V], x: V) -> V:
+    return expm1(steps, TABLE_F64, x)

@@ -78,6 +78,25 @@ class Lanes(Generic[V]):
             value = self.steps.fma(value, x, coefficient)
         return value
 
+    def precise_polynomial(
+        self, x: V, coefficients: Sequence[float], rests: Sequence[float], x_rest: V | None = None
+    ) -> tuple[V, V]:
+        """Evaluate by Horner's rule, the last steps in two parts: as many as first coefficients have a rest.
+
+        In those steps no product may be larger than the coefficient that it is added to.
+        """
+        steps = self.steps
+        value = self.polynomial(x, coefficients[len(rests) :])
+        rest = self.number(0.0)
+        for coefficient, low in reversed(list(zip(coefficients, rests, strict=False))):
+            constant = self.number(coefficient)
+            total = steps.fma(x, value, constant)
+            lost = steps.add(steps.fma(x, value, steps.sub(constant, total)), self.number(low))
+            if x_rest is not None:
+                lost = steps.fma(x_rest, value, lost)
+            value, rest = total, steps.fma(x, rest, lost)
+        return value, rest
+
     def at_most(self, x: V, limit: float) -> V:
         """Clamp from above; unlike the step `minimum`, a NaN stays NaN."""
         bound = self.number(limit)
@@ -92,3 +111,16 @@ class Lanes(Generic[V]):
         """Give a value whose sign bit is clear the sign of x."""
         sign = self.steps.iand(self.bits_of(x), self.integer(self.format.sign_mask))
         return self.from_bits(self.steps.ior(self.bits_of(size), sign))
+
+    def fast_two_sum(self, large: V, small: V) -> tuple[V, V]:
+        """Return the rounded sum and its error: exact if `large` is 0, or a multiple of the last place of `small`.
+
+        The latter holds whenever `large` is not below `small` in exponent.
+        """
+        total = self.steps.add(large, small)
+        return total, self.steps.sub(small, self.steps.sub(total, large))
+
+    def two_product(self, a: V, b: V) -> tuple[V, V]:
+        """Return the rounded product and its error."""
+        product = self.steps.mul(a, b)
+        return product, self.steps.fma(a, b, self.steps.neg(product))

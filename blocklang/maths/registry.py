@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, cast
 
-from blocklang.maths import error_function, exponential, hyperbolic, logarithm, root, trigonometric
+from blocklang.maths import (
+    error_function,
+    exponential,
+    hyperbolic,
+    inverse_trigonometric,
+    logarithm,
+    power,
+    root,
+    trigonometric,
+)
 from blocklang.maths.steps import DType, Steps, V
 
 
@@ -58,6 +67,28 @@ ALL = (
     Recipe("sqrt", "f64", 1, 0.5, root.sqrt),
     Recipe("rsqrt", "f32", 1, 1.5, root.rsqrt_f32),
     Recipe("rsqrt", "f64", 1, 1.5, root.rsqrt_f64),
+    Recipe("expm1", "f32", 1, 1.0, exponential.expm1_f32),
+    Recipe("expm1", "f64", 1, 1.0, exponential.expm1_f64),
+    Recipe("log10", "f32", 1, 1.0, logarithm.log10_f32),
+    Recipe("log10", "f64", 1, 1.0, logarithm.log10_f64),
+    Recipe("log1p", "f32", 1, 1.0, logarithm.log1p_f32),
+    Recipe("log1p", "f64", 1, 1.0, logarithm.log1p_f64),
+    Recipe("sinh", "f32", 1, 1.0, hyperbolic.sinh_f32),
+    Recipe("sinh", "f64", 1, 1.0, hyperbolic.sinh_f64),
+    Recipe("cosh", "f32", 1, 1.0, hyperbolic.cosh_f32),
+    Recipe("cosh", "f64", 1, 1.0, hyperbolic.cosh_f64),
+    Recipe("asin", "f32", 1, 1.0, inverse_trigonometric.asin_f32),
+    Recipe("asin", "f64", 1, 1.5, inverse_trigonometric.asin_f64),
+    Recipe("acos", "f32", 1, 1.0, inverse_trigonometric.acos_f32),
+    Recipe("acos", "f64", 1, 1.5, inverse_trigonometric.acos_f64),
+    Recipe("atan", "f32", 1, 1.0, inverse_trigonometric.atan_f32),
+    Recipe("atan", "f64", 1, 1.5, inverse_trigonometric.atan_f64),
+    Recipe("atan2", "f32", 2, 1.0, inverse_trigonometric.atan2_f32),
+    Recipe("atan2", "f64", 2, 1.5, inverse_trigonometric.atan2_f64),
+    Recipe("cbrt", "f32", 1, 1.0, root.cbrt_f32),
+    Recipe("cbrt", "f64", 1, 1.5, root.cbrt_f64),
+    Recipe("pow", "f32", 2, 1.0, power.pow_f32),
+    Recipe("pow", "f64", 2, 1.5, power.pow_f64),
 )
 
 RECIPES: Mapping[tuple[str, str], Recipe] = MappingProxyType({(r.name, r.dtype): r for r in ALL})

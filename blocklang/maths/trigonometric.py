@@ -166,8 +166,8 @@ def tan_f64(steps: Steps[V], x: V) -> V:
     lanes, quadrant, (r, rest) = reduce_f64(steps, x)
     sine, cosine = sine_parts_f64(lanes, r, rest), cosine_parts_f64(lanes, r, rest)
     odd = is_odd(lanes, quadrant)
-    n, n_rest = fast_two_sum(lanes, *select_pair(lanes, odd, cosine, sine))
-    d, d_rest = fast_two_sum(lanes, *select_pair(lanes, odd, sine, cosine))
+    n, n_rest = lanes.fast_two_sum(*select_pair(lanes, odd, cosine, sine))
+    d, d_rest = lanes.fast_two_sum(*select_pair(lanes, odd, sine, cosine))
     inverse = steps.div(lanes.number(1.0), d)
     quotient = steps.mul(n, inverse)
     against = steps.neg(quotient)
@@ -208,7 +208,7 @@ def cosine_parts_f64(lanes: Lanes[V], r: V, rest: V) -> tuple[V, V]:
     steps = lanes.steps
     square = steps.mul(r, r)
     half = steps.mul(square, lanes.number(0.5))
-    high, lost = fast_two_sum(lanes, lanes.number(1.0), steps.neg(half))
+    high, lost = lanes.fast_two_sum(lanes.number(1.0), steps.neg(half))
     # The rounding of the square itself: half the error of r * r.
     lost = steps.fma(steps.fma(r, r, steps.neg(square)), lanes.number(-0.5), lost)
     inner = steps.mul(square, lanes.polynomial(square, coefficients.COS_F64))
@@ -216,23 +216,21 @@ def cosine_parts_f64(lanes: Lanes[V], r: V, rest: V) -> tuple[V, V]:
     return high, tail
 
 
-def fast_two_sum(lanes: Lanes[V], large: V, small: V) -> tuple[V, V]:
-    """Return the rounded sum and its error, exact if the first is 0 or not below the second in exponent."""
-    total = lanes.steps.add(large, small)
-    return total, lanes.steps.sub(small, lanes.steps.sub(total, large))
-
-
 def reduce_f64(steps: Steps[V], x: V) -> tuple[Lanes[V], V, tuple[V, V]]:
     """Reduce the magnitude of an f64; return n modulo 4 in the low bits of an integer, and r in two parts."""
     lanes = Lanes(steps, F64)
     size = steps.abs(x)
     quadrant, n = nearest_quadrant(lanes, size)
-    high, middle, low = (lanes.number(-part) for part in coefficients.HALF_PI)
+    high, middle, low = coefficients.HALF_PI
     # Exact: both terms are multiples of 2**-53, or of the last place of a smaller x, and nearly equal.
-    exact = steps.fma(n, high, size)
-    r = steps.fma(n, middle, exact)
-    lost = steps.fma(n, middle, steps.sub(exact, r))
-    rest = steps.fma(n, low, lost)
+    exact = steps.fma(n, lanes.number(-high), size)
+    # A difference and its error, though the first term may be the smaller one: it is a multiple of the other's
+    # last place.
+    product = steps.mul(n, lanes.number(middle))
+    r = steps.sub(exact, product)
+    lost = steps.sub(steps.sub(exact, r), product)
+    rest = steps.sub(lost, steps.fma(n, lanes.number(middle), steps.neg(product)))
+    rest = steps.fma(n, lanes.number(-low), rest)
     usual = steps.lt(size, lanes.number(2.0**LIMIT_EXPONENT_F64))
     quadrant, r, rest = steps.rarely(
         steps.logical_not(usual), lambda: reduce_huge_f64(lanes, size), (quadrant, r, rest)
@@ -326,8 +324,8 @@ def scale_to_angle(lanes: Lanes[V], fraction: V, below: V) -> tuple[V, V]:
         steps.mul(steps.cast(half, "f64"), lanes.number(2.0 ** (-30 - 32 * i)))
         for i, half in enumerate(halves)
     )
-    high, lost = fast_two_sum(lanes, first, second)
-    high, low = fast_two_sum(lanes, high, steps.add(lost, steps.add(third, fourth)))
+    high, lost = lanes.fast_two_sum(first, second)
+    high, low = lanes.fast_two_sum(high, steps.add(lost, steps.add(third, fourth)))
     half_pi, half_pi_rest, _ = (lanes.number(part) for part in coefficients.HALF_PI)
     r = steps.mul(high, half_pi)
     rest = steps.fma(high, half_pi, steps.neg(r))
