@@ -3,7 +3,7 @@
 How it is decided, from the time that a program of this kernel took in earlier launches:
 - a first launch runs one program alone and takes its time;
 - if the rest takes less than `WAKE_NS`, waking workers costs more than it saves: the calling thread runs it;
-- else the programs are cut into `CHUNKS_PER_THREAD` chunks per thread, none longer than `LONGEST_CHUNK_NS`
+- else the programs are cut into `CHUNKS_PER_THREAD` chunks per thread, none longer than `SIGNALS_NS`
   (so that an interrupt from the keyboard is seen soon).
 """
 
@@ -21,7 +21,7 @@ from blocklang.runtime.pool import Job, shared_pool
 
 WAKE_NS = 100_000
 CHUNKS_PER_THREAD = 16
-LONGEST_CHUNK_NS = 50_000_000
+SIGNALS_NS = 20_000_000
 
 _ENTRY = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
@@ -81,8 +81,9 @@ class LoadedKernel:
         programs = total - begin
         threads = min(threads, programs)
         chunk = max(1, programs // (threads * CHUNKS_PER_THREAD))
-        chunk = max(1, min(chunk, int(LONGEST_CHUNK_NS / self.program_ns.value)))
-        job = Job(self.entry, arguments, grid, begin, total, chunk, self.abi.scratch_bytes)
+        chunk = max(1, min(chunk, int(SIGNALS_NS / self.program_ns.value)))
+        burst = max(1, int(SIGNALS_NS / (self.program_ns.value * chunk)))
+        job = Job(self.entry, arguments, grid, begin, total, chunk, burst, self.abi.scratch_bytes)
         start = perf_counter_ns()
         shared_pool().run(job, threads)
         self._learn((perf_counter_ns() - start) * threads, programs)

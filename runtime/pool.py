@@ -92,6 +92,7 @@ class Job:
         grid: three extents.
         begin, total: programs begin <= id < total are to be run.
         chunk: programs per chunk.
+        burst: chunks that the calling thread runs before it looks for signals.
         scratch_bytes: size of the arena that each thread needs.
     """
 
@@ -101,6 +102,7 @@ class Job:
     begin: int
     total: int
     chunk: int
+    burst: int
     scratch_bytes: int
 
 
@@ -174,8 +176,8 @@ class WorkerPool:
                 self._grow(helpers)
                 for _ in range(helpers):
                     self._queue.put(run)
-            # One chunk a call: between two calls Python sees signals, such as an interrupt from the keyboard.
-            while drain(job.entry, ctypes.addressof(work), scratch, 1):
+            # Between two calls Python sees signals, such as an interrupt from the keyboard.
+            while drain(job.entry, ctypes.addressof(work), scratch, job.burst):
                 pass
         except BaseException:
             run.stop()

@@ -195,7 +195,7 @@ def test_an_error_in_a_worker_is_raised_by_the_launch(monkeypatch: pytest.Monkey
     monkeypatch.setattr("blocklang.runtime.pool.scratch_address", no_memory)
     out = np.zeros(2000, np.int64)
     with pytest.raises(MemoryError):
-        WorkerPool().run(Job(kernel.entry, _address_of(slots(out)), (2000, 1, 1), 0, 2000, 1, 64), 2)
+        WorkerPool().run(Job(kernel.entry, _address_of(slots(out)), (2000, 1, 1), 0, 2000, 1, 1, 64), 2)
 
 
 _kept: list[object] = []
