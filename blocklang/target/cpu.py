@@ -1,7 +1,7 @@
-"""What code is generated for: a CPU's feature level, as frozen data.
+"""The CPU that code is generated for: its feature level, as frozen data.
 
-Features are detected, or named with a level (`x86-64-v2`, `x86-64-v3`, `x86-64-v4`, or a CPU that LLVM knows); nothing is
-assumed. The numbers here steer schedules: they change time, never a result.
+Features are detected, or named with a level (`x86-64-v2`, `x86-64-v3`, `x86-64-v4`, or a CPU that LLVM
+knows); nothing is assumed. The numbers here steer schedules: they change time, never a result.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def target_for(cpu: str) -> Target:
         return _from_features(triple, llvm.get_host_cpu_name(), dict(found), found.flatten())
     if cpu not in LEVELS:
         raise UsageError(f"unknown CPU level {cpu!r}", help=f"choose host or one of {', '.join(LEVELS)}")
-    return _from_features("x86_64-unknown-linux-gnu" if "x86_64" not in triple else triple, cpu, _LEVEL_FLAGS[cpu], "")
+    return _from_features(
+        "x86_64-unknown-linux-gnu" if "x86_64" not in triple else triple, cpu, _LEVEL_FLAGS[cpu], ""
+    )
 
 
 def current_target() -> Target:

@@ -1,0 +1,27 @@
+"""What code is generated for, and what is emulated: CPUs and devices, as frozen data.
+
+    cpu       the feature level that machine code is generated for
+    device    accelerators from description files, for the emulator
+    devices/  the descriptions that are shipped
+
+Not here: what is done with these figures. A CPU steers schedules, a device what the emulator counts and
+checks; neither changes a result.
+"""
+
+from __future__ import annotations
+
+from blocklang.target.cpu import LEVELS, Target, current_target, target_for
+from blocklang.target.device import Device, Figure, MemorySpace, device_names, find_device, read_device
+
+__all__ = [
+    "LEVELS",
+    "Device",
+    "Figure",
+    "MemorySpace",
+    "Target",
+    "current_target",
+    "device_names",
+    "find_device",
+    "read_device",
+    "target_for",
+]
