@@ -41,6 +41,7 @@ class LaneEmitter:
         values: what has been emitted for each SSA value.
         live: the lanes that exist at all (a mask), or None if all do.
         assumed: masks known to hold in every lane here.
+        splats: vectors of uniform registers that were made before the loop.
     """
 
     emit: Emitter
@@ -50,6 +51,7 @@ class LaneEmitter:
     live: Lane | None = None
     assumed: frozenset[Operation] = frozenset()
     buffers: dict[Value, BufferOp] = field(default_factory=dict)
+    splats: dict[str, str] = field(default_factory=dict)
 
     # ---- representations ----
 
@@ -62,7 +64,7 @@ class LaneEmitter:
             return lane.text
         scalar = llvm_scalar(lane.type)
         if lane.is_uniform:
-            return self.emit.splat(scalar, lane.text, self.width)
+            return self.splats.get(lane.text) or self.emit.splat(scalar, lane.text, self.width)
         offsets = self._ramp(lane.step, 64 if scalar == "ptr" else lane.bits)
         if scalar == "ptr":
             return self.emit.op(f"getelementptr i8, ptr {lane.text}, <{self.width} x i64> {offsets}")

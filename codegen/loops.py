@@ -18,6 +18,8 @@ from blocklang.codegen.values import Lane
 from blocklang.ir.core import Operation, Region, Value
 from blocklang.ir.types import BF16, F16, F32, I1, I32, I64, ScalarType
 from blocklang.ops.control import For, If, While
+from blocklang.ops.elementwise import Elementwise
+from blocklang.ops.memory import Offset
 from blocklang.ops.tile import Group, InBounds, Lanes, TreeReduce
 
 PARTIALS = 32  # partial results of a float sum (LANGUAGE.md A13)
@@ -501,6 +503,7 @@ class LanesLoop:
         """One loop over [low, high): all lanes live, or masked to the lanes below the loop's end."""
         emit = self.emit
         header, inside, done = emit.new_block("lanes"), emit.new_block("body"), emit.new_block("done")
+        splats = self.splat_uniform_operands() if self.width else {}
         before = emit.block
         emit.branch(header)
         emit.start(header)
@@ -509,7 +512,7 @@ class LanesLoop:
         phis = [emit.phi(kind, [(text, before)]) for kind, text in zip(kinds, state, strict=True)]
         emit.branch_if(emit.op(f"icmp slt i64 {index.name}, {high}"), inside, done)
         emit.start(inside)
-        emitter = self.emitter.nested(width=self.width, live=None, assumed=frozenset(assumed))
+        emitter = self.emitter.nested(width=self.width, live=None, assumed=frozenset(assumed), splats=splats)
         live = None
         if masked:
             live = emitter.lanes.range_mask(index.name, "0", self.high)
@@ -529,6 +532,22 @@ class LanesLoop:
         emit.branch(header)
         emit.start(done)
         return [p.name for p in phis]
+
+    def splat_uniform_operands(self) -> dict[str, str]:
+        """Vectors of the scalars from outside that the body computes with, made once before the loop."""
+        splats: dict[str, str] = {}
+        for op in self.op.body.walk():
+            if not isinstance(op, Elementwise) or isinstance(op, Offset):
+                continue
+            for lane in (self.emitter.values.get(v) for v in op.operands):
+                if (
+                    lane is not None
+                    and lane.is_uniform
+                    and lane.text.startswith("%")
+                    and lane.text not in splats
+                ):
+                    splats[lane.text] = self.emit.splat(llvm_scalar(lane.type), lane.text, self.width)
+        return splats
 
     def finish(self, state: list[str]) -> None:
         results: list[Lane] = []

@@ -19,8 +19,9 @@ DIRECTORY = Path(__file__).resolve().parent
 def render_all() -> Iterator[tuple[Path, str]]:
     """Every generated page with the text that it should have now."""
     for module in pkgutil.iter_modules(generators.__path__):
-        render: Callable[[], str] = importlib.import_module(f"{generators.__name__}.{module.name}").render
-        yield DIRECTORY / f"{module.name}.md", render()
+        page = importlib.import_module(f"{generators.__name__}.{module.name}")
+        render: Callable[[], str] = page.render
+        yield getattr(page, "TARGET", DIRECTORY / f"{module.name}.md"), render()
 
 
 def list_stale() -> list[Path]:
