@@ -168,10 +168,11 @@ def round_subnormal(high: F64Array, rest: F64Array, exponent: npt.NDArray[np.int
     Adding 2**52 quanta makes the quantum the last place. Exponents are cut where all results are zero anyway.
     """
     exponent = np.maximum(exponent, -1300)
-    anchor = np.copysign(np.ldexp(1.0, 52 - 1074 - exponent), high)
+    sign = high + rest  # where a sum cancelled, the first part is a zero without meaning
+    anchor = np.copysign(np.ldexp(1.0, 52 - 1074 - exponent), sign)
     total, error = two_sum(anchor, high)
     rounded = (total + add_to_odd(error, rest)) - anchor
-    return np.asarray(np.copysign(np.ldexp(rounded, exponent), high))
+    return np.asarray(np.copysign(np.ldexp(rounded, exponent), sign))
 
 
 def require_dtype(dtype: type[np.floating[Any]], *arrays: npt.NDArray[Any]) -> None:

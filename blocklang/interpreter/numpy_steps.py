@@ -8,7 +8,7 @@ warns.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from blocklang.maths.registry import RECIPES
 from blocklang.maths.steps import DType
 
 Array = npt.NDArray[Any]
-P = ParamSpec("P")
 
 NUMPY_DTYPES: dict[DType, np.dtype[Any]] = {
     "i1": np.dtype(np.bool_),
@@ -29,6 +28,8 @@ NUMPY_DTYPES: dict[DType, np.dtype[Any]] = {
     "f32": np.dtype(np.float32),
     "f64": np.dtype(np.float64),
 }
+
+RECIPE_DTYPES: dict[np.dtype[Any], DType] = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 
 
 def silent(operation: Callable[..., Any], *operands: Array) -> Array:
@@ -210,7 +211,10 @@ def evaluate(name: str, *arguments: Array) -> Array:
         arguments: Arrays of float32 or of float64.
 
     Raises:
-        KeyError: There is no recipe of this name and dtype.
+        KeyError: There is no recipe of this name.
+        TypeError: An argument is of another dtype.
     """
-    dtype = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}[arguments[0].dtype]
+    dtype = RECIPE_DTYPES.get(arguments[0].dtype)
+    if dtype is None:
+        raise TypeError(f"{name} takes float32 or float64, got {arguments[0].dtype}")
     return RECIPES[name, dtype].apply(NumpySteps(), *arguments)
