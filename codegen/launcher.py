@@ -6,7 +6,7 @@ of `abi`, and calls the entry. Whatever does not fit the table is handed on, unc
 the launcher with another table, or the launch in Python, which makes every error message. So no check here
 needs a message, and none may be weaker than what the table was specialised on.
 
-    launch(self, args, nargs, kwnames)    self = (next callable, address of the table, owner of its memory)
+    launch(self, args, nargs, kwnames)    self = (next callable, address of the table, owners of both...)
                                           args = (the kernel's object, grid, arguments...)
 
 Checked, in this order: the launcher is switched on; number of positional and names of keyword arguments;

@@ -125,6 +125,11 @@ def _describe_tensor(tensor: Any) -> Array:
     device = str(getattr(tensor, "device", "cpu"))
     if device.split(":")[0] != "cpu":
         raise _elsewhere(tensor, device)
+    if hasattr(tensor, "is_neg") and tensor.is_neg():
+        raise LaunchError(
+            "this tensor is a lazily negated view: its memory holds other numbers than it shows",
+            help="call `.resolve_neg()` first",
+        )
     element = _TYPES.get(str(tensor.dtype).split(".")[-1])
     if element is None:
         raise LaunchError(f"arrays of {tensor.dtype} have no meaning in a kernel", help=_KNOWN)

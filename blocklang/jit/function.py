@@ -400,7 +400,7 @@ def jit(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             BLOCKLANG_INTERPRET=1.
         do_not_specialize: parameters (names or positions) of which every value shares one version.
         do_not_specialize_on_alignment: parameters whose divisibility by 16 is not looked at.
-        debug: compile with checks.
+        debug: versions of their own for a debugging compiler; it has no checks yet.
         noinline, repr, launch_metadata, version: accepted as Triton does.
 
     Example:

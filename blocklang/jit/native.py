@@ -11,6 +11,8 @@ float, u64, annotated types other than integers, `num_threads=`.
 from __future__ import annotations
 
 import ctypes
+import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -91,13 +93,24 @@ def _layout_holds(layout: PythonLayout) -> bool:
 
 
 _launcher: _Launcher | None = None
+_lock = threading.Lock()
 
 
 def _shared_launcher() -> _Launcher:
+    """The launcher; `_lock` is held."""
     global _launcher
     if _launcher is None:
         _launcher = _Launcher()
     return _launcher
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 @dataclass(frozen=True)
@@ -314,8 +327,13 @@ class Chain:
         key = (id(version), launch.form)
         if key in self._seen or len(self._seen) >= 4 * MAXIMUM_TABLES:
             return
-        self._seen.add(key)
-        bind = _shared_launcher().bind
+        with _lock:
+            self._seen.add(key)
+            self._add(launch)
+
+    def _add(self, launch: WarmLaunch) -> None:
+        launcher = _shared_launcher()
+        bind = launcher.bind
         if bind is None:
             return
         try:
@@ -325,7 +343,7 @@ class Chain:
         self._tables = [table, *self._tables[: MAXIMUM_TABLES - 1]]
         callable_ = self._python
         for each in reversed(self._tables):
-            callable_ = bind((callable_, each.address, each))
+            callable_ = bind((callable_, each.address, each, launcher))  # what is called keeps its code
         self.first = callable_
 
     def renew_after_fork(self) -> None:

@@ -19,7 +19,7 @@ class LaunchOptions:
     """What a launch asked for besides its arguments.
 
     Attributes:
-        debug: compile with checks.
+        debug: ask for the version with checks (the compiler has none yet).
         num_threads: at most so many threads; None for the default.
         values: every option as it was given, for a grid function.
     """

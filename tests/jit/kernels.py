@@ -62,3 +62,12 @@ def unspecialised(out, n):
 def with_default(out, n: tl.int64 = 5, BLOCK: bl.constexpr = 4):
     offs = tl.arange(0, BLOCK)
     tl.store(out + offs, n)
+
+
+@bl.jit
+def softmax(x, out, n, BLOCK: bl.constexpr):
+    row = tl.program_id(0)
+    offs = tl.arange(0, BLOCK)
+    v = tl.load(x + row * n + offs, mask=offs < n, other=-float("inf"))
+    e = tl.exp(v - tl.max(v, 0))
+    tl.store(out + row * n + offs, e / tl.sum(e, 0), mask=offs < n)

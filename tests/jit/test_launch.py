@@ -361,20 +361,27 @@ def test_long_launches_leave_the_native_path() -> None:
 
 
 def test_concurrent_launches_share_no_scratch() -> None:
-    """The same warm kernel from several threads: results stay apart."""
-    failures: list[int] = []
+    """One warm kernel that needs scratch, from several threads, short and long enough to give up the GIL."""
+    wrong: list[int] = []
+    x = np.linspace(-3, 3, 4 * 4000, dtype=np.float32).reshape(4, 4000)
+    compiled = kernels.softmax[(4,)](x, np.zeros_like(x), 4000, BLOCK=4096)
+    assert compiled.abi.scratch_bytes > 0
 
     def use(seed: int) -> None:
-        x = np.arange(4096, dtype=np.float32) + seed
-        out = np.zeros_like(x)
-        for _ in range(200):
-            kernels.shift[(1,)](x, out, 4096, BLOCK=4096)
-            if not (out == x).all():
-                failures.append(seed)
+        own = np.roll(x, seed, axis=1) * np.float32(1 + seed)
+        expected, out = np.zeros_like(x), np.zeros_like(x)
+        with native_launches_paused():
+            kernels.softmax[(4,)](own, expected, 4000, BLOCK=4096)
+        for rows in [4, 1] * 100:
+            out[:] = 0
+            kernels.softmax[(rows,)](own, out, 4000, BLOCK=4096)
+            if not (out[:rows] == expected[:rows]).all() or out[rows:].any():
+                wrong.append(seed)
 
     threads = [threading.Thread(target=use, args=(i,)) for i in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert not failures
+    assert not wrong
+    assert is_warm(kernels.softmax)
