@@ -155,12 +155,12 @@ def compile_kernel(kernel: Kernel, *, options: CompileOptions = CompileOptions()
 
 
 def _abi(kernel: Kernel, symbol: str) -> KernelAbi:
-    types = tuple(a.type for a in kernel.args)
-    assert all(isinstance(t, (ScalarType, PointerType)) for t in types)
+    types = tuple(t for a in kernel.args if isinstance(t := a.type, (ScalarType, PointerType)))
+    assert len(types) == len(kernel.args)
     return KernelAbi(
         name=symbol,
         argument_names=tuple(a.name for a in kernel.args),
-        argument_types=types,  # type: ignore[arg-type]
+        argument_types=types,
         written=_written(kernel),
         scratch_bytes=scratch_bytes(kernel),
         buffers=memory_plan(kernel),

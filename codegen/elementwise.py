@@ -94,8 +94,13 @@ def working_type(type: ScalarType) -> ScalarType:
     return F32 if type in SMALL_FLOATS else type
 
 
-_FLOAT_OPCODES = {ops.Add: "fadd", ops.Sub: "fsub", ops.Mul: "fmul", ops.Div: "fdiv"}
-_INTEGER_OPCODES = {
+_FLOAT_OPCODES: dict[type[Operation], str] = {
+    ops.Add: "fadd",
+    ops.Sub: "fsub",
+    ops.Mul: "fmul",
+    ops.Div: "fdiv",
+}
+_INTEGER_OPCODES: dict[type[Operation], str] = {
     ops.Add: "add",
     ops.Sub: "sub",
     ops.Mul: "mul",

@@ -16,7 +16,7 @@ from blocklang.codegen.emitter import Emitter, llvm_scalar, llvm_type, splat_con
 from blocklang.codegen.floats import constant_text
 from blocklang.codegen.values import Lane, is_false, is_true
 from blocklang.ir.core import Operation, Value
-from blocklang.ir.types import I1, I64, U8, PointerType, ScalarType, Type, element_type
+from blocklang.ir.types import I1, I64, U8, PointerType, ScalarType, Type, element_type, shape_of
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import Add, And, Cast, Elementwise, Mul, Or, Sub
 from blocklang.ops.memory import Load, Offset, Store
@@ -265,7 +265,6 @@ class LaneEmitter:
         self, pointer: Lane, type: Type, mask: Lane, other: Lane | None, *, volatile: bool = False
     ) -> Lane:
         """One element for all lanes; behind a branch if it is masked."""
-        element = memory_type(type)
         fallback = other.text if other is not None else _zero(element_type(type))
         if is_false(mask):
             return Lane(fallback, type)
@@ -278,7 +277,6 @@ class LaneEmitter:
         self.emit.branch(join)
         self.emit.start(join)
         phi = self.emit.phi(llvm_scalar(element_type(type)), [(fallback, before), (loaded, then)])
-        assert element
         return Lane(phi.name, type)
 
     def _scalar_load(self, pointer: str, type: Type, volatile: bool) -> str:
@@ -400,7 +398,7 @@ class LaneEmitter:
         """The address of a buffer's element: affine wherever the indices are."""
         base, op = self.get(buffer), self.buffers[buffer]
         lanes = [self.get(i) for i in indices]
-        shape = buffer.type.shape  # type: ignore[attr-defined]
+        shape = shape_of(buffer.type)
         size = memory_type(buffer.type).bytes
         if op.panel:
             return self._panel_pointer(base, op, lanes, shape, size)
@@ -421,9 +419,9 @@ class LaneEmitter:
         context = self.context(0 if affine or not column.width else self.width)
         text = column.text if affine or column.is_uniform else self.vector(column)
         kind = vector_of("i64", context.width)
-        splat = lambda n: splat_constant("i64", str(n), context.width)  # noqa: E731
-        which = self.emit.op(f"udiv {kind} {text}, {splat(panel)}")
-        within = self.emit.op(f"urem {kind} {text}, {splat(panel)}")
+        divisor = splat_constant("i64", str(panel), context.width)
+        which = self.emit.op(f"udiv {kind} {text}, {divisor}")
+        within = self.emit.op(f"urem {kind} {text}, {divisor}")
         width = context.width
         parts = [
             (Lane(which, I64, width), shape[0] * panel * size),

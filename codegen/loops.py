@@ -16,7 +16,7 @@ from blocklang.codegen.floats import constant_text, splat_number
 from blocklang.codegen.lanes import LaneEmitter
 from blocklang.codegen.values import Lane
 from blocklang.ir.core import Operation, Region, Value
-from blocklang.ir.types import BF16, F16, F32, I1, I32, I64, ScalarType
+from blocklang.ir.types import BF16, F16, F32, I1, I32, I64, ScalarType, element_type
 from blocklang.ops.control import For, If, While
 from blocklang.ops.elementwise import Elementwise
 from blocklang.ops.memory import Offset
@@ -422,10 +422,10 @@ class LanesLoop:
         self.width = op.width if op.width > 1 else 0
         self.low, self.high = emitter.text(op.low), emitter.text(op.high)
         self.folds: list[Fold] = []
-        types = [r.type for r in op.results]
+        types = [t for r in op.results if isinstance(t := r.type, ScalarType)]
         for combine in op.combines:
             count = 2 if combine.startswith("arg") else 1
-            self.folds.append(Fold(emitter, combine, types[:count], self.width))  # type: ignore[arg-type]
+            self.folds.append(Fold(emitter, combine, types[:count], self.width))
             types = types[count:]
 
     def run(self) -> None:
@@ -611,11 +611,11 @@ def _tree_width(emitter: RegionEmitter, op: TreeReduce) -> int:
     """Lanes per step; 0 if the function must run on scalars because it branches."""
     if any(inner.regions for inner in op.combiner.walk()) or op.extent < 32:
         return 0
-    return emitter.lanes.target.vector_bytes // max(4, *(row.type.element.bytes for row in op.buffers))
+    return emitter.lanes.target.vector_bytes // max(4, *(element_type(row.type).bytes for row in op.buffers))
 
 
 def _element(emitter: RegionEmitter, row: Value, index: str) -> Lane:
-    size = max(row.type.element.bytes, 1)  # type: ignore[attr-defined]
+    size = element_type(row.type).bytes
     base = emitter.values[row]
     return Lane(emitter.emit.offset(base.text, emitter.emit.mul(index, size)), base.type)
 

@@ -25,7 +25,7 @@ class Lane:
         text: its register or constant; the base if it is affine.
         type: its IR type.
         width: lanes of the vector; 0 if it is held in a scalar.
-        step: for affine values, what is added per lane: a decimal constant or an i64 register (bytes for pointers).
+        step: of affine values, added per lane: a decimal constant or an i64 register (bytes for pointers).
     """
 
     text: str

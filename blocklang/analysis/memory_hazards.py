@@ -29,7 +29,7 @@ def base_pointer(value: Value) -> Value | None:
         elif op is None and isinstance(value.owner, Region) and isinstance(value.owner.parent, Iterate):
             iterate = value.owner.parent
             value = iterate.inputs[value.owner.args.index(value) - len(iterate.space)]
-        elif op is None and isinstance(value.owner.parent, Kernel) and isinstance(value.type, PointerType):  # type: ignore[union-attr]
+        elif op is None and isinstance(value.owner.parent, Kernel) and isinstance(value.type, PointerType):
             return value
         else:
             return None
@@ -144,5 +144,6 @@ def _block_source(value: Value) -> Value:
         and isinstance(owner.parent, Iterate)
         and value in owner.args[len(owner.parent.space) :]
     ):
-        return owner.parent.inputs[owner.args.index(value) - len(owner.parent.space)]
+        source: Value = owner.parent.inputs[owner.args.index(value) - len(owner.parent.space)]
+        return source
     return value

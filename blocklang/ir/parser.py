@@ -97,7 +97,7 @@ class _Parser:
 
     # ---- pieces ----
 
-    def type(self) -> Type:
+    def type_(self) -> Type:
         try:
             parsed = parse_type(self.token.text)
         except ValueError:
@@ -115,7 +115,7 @@ class _Parser:
                     self.expect(",")
             return tuple(items)
         if token.kind == "type" or token.text in SCALARS:
-            return self.type()
+            return self.type_()
         self.position += 1
         if token.kind == "string":
             return json.loads(token.text)
@@ -214,10 +214,10 @@ class _Parser:
 
     def _result_types(self, count: int) -> list[Type]:
         self.expect(":")
-        types = [self.type()]
+        types = [self.type_()]
         while len(types) < count:
             self.expect(",")
-            types.append(self.type())
+            types.append(self.type_())
         return types
 
     def _explicit_location(self) -> Location:
@@ -273,7 +273,7 @@ class _Parser:
                 at = self.token.start
                 name = self.expect_kind("value", "an argument")
                 self.expect(":")
-                self.define(region.add_argument(self.type()), name, at)
+                self.define(region.add_argument(self.type_()), name, at)
                 if self.token.text != ")":
                     self.expect(",")
             self.expect(":")
@@ -304,7 +304,7 @@ class _Parser:
             at = self.token.start
             arg = self.expect_kind("value", "an argument")
             self.expect(":")
-            self.define(kernel.body.add_argument(self.type()), arg, at)
+            self.define(kernel.body.add_argument(self.type_()), arg, at)
             kernel.argument_attributes.append(self.named_attributes())
             if self.token.text != ")":
                 self.expect(",")

@@ -167,6 +167,12 @@ def shape_of(type_: Type) -> tuple[int, ...]:
     return type_.shape if isinstance(type_, ShapedType) else ()
 
 
+def as_shaped(type_: Type) -> ShapedType:
+    """`type_` itself, which must be a block or a buffer."""
+    assert isinstance(type_, ShapedType), f"{type_} has no shape"
+    return type_
+
+
 def with_shape(element: ScalarType | PointerType, shape: tuple[int, ...]) -> Type:
     """A block of `element` of that shape, or the element itself for shape ()."""
     return BlockType(element, shape) if shape else element

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from blocklang.ir.core import Operation
 from blocklang.ir.declaration import attribute, operand, operation, result
-from blocklang.ir.types import PointerType, ScalarType, element_type, shape_of
+from blocklang.ir.types import PointerType, ScalarType, element_type, shape_of, with_shape
 from blocklang.ops.constraints import (
     AnyLanes,
     Arithmetic,
@@ -21,7 +21,6 @@ from blocklang.ops.constraints import (
     common_element,
     common_shape,
     lanes_like,
-    with_shape,
 )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from blocklang.ir.core import Operation
 from blocklang.ir.declaration import Effect, attribute, operand, operation, result
-from blocklang.ir.types import PointerType, ScalarType, element_type, shape_of, with_shape
+from blocklang.ir.types import PointerType, ScalarType, Type, element_type, shape_of, with_shape
 from blocklang.ops.constraints import AnyLanes, Arithmetic, Bool, Integer, Pointer, common_shape
 from blocklang.ops.elementwise import Elementwise
 
 
-def _offset_type(op: Operation) -> object:
+def _offset_type(op: Operation) -> Type:
     return with_shape(element_type(op.segment("pointer")[0].type), common_shape(op))
 
 
@@ -23,10 +23,10 @@ class Offset(Elementwise):
 
     pointer = operand(Pointer)
     offset = operand(Integer)
-    output = result(_offset_type)  # type: ignore[arg-type]
+    output = result(_offset_type)
 
 
-def _loaded_type(op: Operation) -> object:
+def _loaded_type(op: Operation) -> Type:
     pointer = element_type(op.segment("pointer")[0].type)
     assert isinstance(pointer, PointerType)
     return with_shape(pointer.element, shape_of(op.segment("pointer")[0].type))
@@ -52,7 +52,7 @@ class Load(Elementwise):
     cache_modifier = attribute(str, default="", choices=CACHE_MODIFIERS_LOAD)
     eviction_policy = attribute(str, default="", choices=EVICTION_POLICIES)
     volatile = attribute(bool, default=False)
-    output = result(_loaded_type)  # type: ignore[arg-type]
+    output = result(_loaded_type)
     effects = frozenset({Effect.READ})
 
     def verify_op(self) -> None:
@@ -95,8 +95,8 @@ class Store(Operation):
                 raise ValueError("value and mask must be scalars or have the pointers' shape")
 
 
-def pointee(type_: object) -> ScalarType:
+def pointee(type_: Type) -> ScalarType:
     """The element type behind a pointer or block of pointers."""
-    pointer = element_type(type_)  # type: ignore[arg-type]
+    pointer = element_type(type_)
     assert isinstance(pointer, PointerType)
     return pointer.element

@@ -8,7 +8,7 @@ from typing import Any
 from blocklang.ir.core import Operation
 from blocklang.ir.declaration import attribute, operand, operation, result
 from blocklang.ir.index_map import Const, Dim, IndexMap, reshape_map
-from blocklang.ir.types import BlockType, Type
+from blocklang.ir.types import BlockType, Type, shape_of
 from blocklang.ops.constraints import Block
 
 
@@ -40,7 +40,7 @@ class ExpandDims(ShapeOperation):
     output = result(_expanded)
 
     def index_map(self) -> IndexMap:
-        rank = self.result.type.rank  # type: ignore[attr-defined]
+        rank = len(shape_of(self.result.type))
         return IndexMap(rank, tuple(Dim(i) for i in range(rank) if i != self.axis))
 
 

@@ -137,7 +137,7 @@ class _Nest:
         self.bounds = BoundArithmetic(Builder.before_op(root))
         self.intervals: dict[Value, Interval | None] = {}
         self.conditions: dict[Value, list[Value]] = {}
-        self.indices: dict[Value, Operation] = {}
+        self.indices: dict[Value, Group | Lanes] = {}
         for op in (root, *(o for region in root.regions for o in region.walk())):
             if isinstance(op, (Group, Lanes)):
                 self.indices[op.body.args[0]] = op
@@ -176,8 +176,8 @@ class _Nest:
         op = value.defining_op
         return self._operation_interval(op, value, type) if op is not None else self._counter_interval(value)
 
-    def _index_interval(self, loop: Operation) -> Interval | None:
-        low, high = (self.interval(v) for v in (loop.low, loop.high))  # type: ignore[attr-defined]
+    def _index_interval(self, loop: Group | Lanes) -> Interval | None:
+        low, high = (self.interval(v) for v in (loop.low, loop.high))
         if low is None or high is None:
             return None
         return Interval(low.low, self.bounds.sub(high.high, constant_bound(1)))
@@ -188,7 +188,7 @@ class _Nest:
         if isinstance(owner, For) and value is owner.body.args[0]:
             ends = [v.defining_op for v in (owner.start, owner.stop, owner.step)]
             if all(isinstance(e, Constant) for e in ends):
-                start, stop, step = (int(e.value) for e in ends)  # type: ignore[union-attr]
+                start, stop, step = (int(e.value) for e in ends)
                 if step == 1 and start < stop:
                     return static_interval(start, stop - 1)
         return None
@@ -318,15 +318,15 @@ class _Nest:
         loop = _varying_loop(op)
         if loop is None:
             return False
-        steps = [_step(v, loop.body.args[0]) for v in op.operands]
-        return None not in steps and abs(steps[0] - steps[1]) == 1  # type: ignore[operator]
+        left, right = (_step(v, loop.body.args[0]) for v in op.operands)
+        return left is not None and right is not None and abs(left - right) == 1
 
 
 def _narrow(value: Value) -> bool:
     return isinstance(value.type, ScalarType) and value.type.bits < 64
 
 
-def _loops_around(op: Operation) -> Iterator[Operation]:
+def _loops_around(op: Operation) -> Iterator[Group | Lanes]:
     parent = op.parent_op
     while parent is not None:
         if isinstance(parent, (Group, Lanes)):
@@ -334,14 +334,14 @@ def _loops_around(op: Operation) -> Iterator[Operation]:
         parent = parent.parent_op
 
 
-def _lane_loop(op: Operation) -> Operation | None:
+def _lane_loop(op: Operation) -> Group | Lanes | None:
     return next(_loops_around(op), None)
 
 
-def _varying_loop(op: Operation) -> Operation | None:
+def _varying_loop(op: Operation) -> Group | Lanes | None:
     """The innermost group or lanes loop on whose index `op` depends."""
     for loop in _loops_around(op):
-        if any(_step(v, loop.body.args[0]) != 0 for v in op.operands):  # type: ignore[attr-defined]
+        if any(_step(v, loop.body.args[0]) != 0 for v in op.operands):
             return loop
     return None
 
@@ -431,11 +431,12 @@ class _Rewriter:
         """
         x, m = self.widen(op.lhs), self.widen(op.rhs)
         builder = Builder.after_op(copy)
-        wrapped = builder.create(Compare, x, m, predicate="ge").result
+        compare = builder.create(Compare, x, m, predicate="ge")
+        wrapped = compare.result
         zero = builder.value(Constant, value=0, result_types=[I64])
-        loop = _varying_loop(wrapped.defining_op)  # type: ignore[arg-type]
-        if loop is not None and _step(x, loop.body.args[0]) == 1:  # type: ignore[attr-defined]
-            bound = as_bounds(wrapped.defining_op, x, m, loop)  # type: ignore[arg-type]
+        loop = _varying_loop(compare)
+        if loop is not None and _step(x, loop.body.args[0]) == 1:
+            bound = as_bounds(compare, x, m, loop)
             wrapped.replace_all_uses_with(bound)
             wrapped = bound
         return builder.value(Sub, x, builder.value(Select, wrapped, m, zero), name=op.result.name)
@@ -462,14 +463,14 @@ class _Rewriter:
                 here.results[0].replace_all_uses_with(as_bounds(here, lhs, rhs, loop))
 
 
-def as_bounds(compare: Operation, lhs: Value, rhs: Value, loop: Operation) -> Value:
+def as_bounds(compare: Operation, lhs: Value, rhs: Value, loop: Group | Lanes) -> Value:
     """A comparison of i64 values whose difference follows a loop's index, as a range of that index.
 
     With lhs = a + index and rhs = b (up to what cancels), lhs < rhs is index < b - a; with the index on the
     right side, lhs < b + index is index > lhs - b.
     """
     builder = Builder.after_op(compare)
-    index = loop.body.args[0]  # type: ignore[attr-defined]
+    index = loop.body.args[0]
     predicate = compare.attributes["predicate"]
     if predicate in ("gt", "ge"):  # a > b is b < a
         lhs, rhs = rhs, lhs
@@ -484,10 +485,10 @@ def as_bounds(compare: Operation, lhs: Value, rhs: Value, loop: Operation) -> Va
     if left - right == 1:
         bound = builder.value(Sub, second, first)
         bound = builder.value(Add, bound, one) if inclusive else bound
-        return builder.value(InBounds, index, loop.low, bound)  # type: ignore[attr-defined]
+        return builder.value(InBounds, index, loop.low, bound)
     bound = builder.value(Sub, first, second)
     bound = bound if inclusive else builder.value(Add, bound, one)
-    return builder.value(InBounds, index, bound, loop.high)  # type: ignore[attr-defined]
+    return builder.value(InBounds, index, bound, loop.high)
 
 
 def _depends(value: Value, index: Value) -> bool:

@@ -111,7 +111,7 @@ def _is_inner_arg(value: Value, loop: Operation) -> bool:
 
 
 def _candidate(loop: Operation) -> set[Bounds]:
-    """Bounds outside of which the loop has no effect but writes to buffers; their readers are checked later."""
+    """Bounds outside of which the loop does nothing but write buffers; their readers are checked later."""
     if isinstance(loop, Lanes) and loop.combines:
         return _foldable(loop)
     common: set[Bounds] | None = None
@@ -309,7 +309,8 @@ def _assume_inside(loop: Operation, bounds: set[Bounds]) -> None:
 def narrow_loops(kernel: Kernel) -> None:
     """Narrow every loop of a placed kernel as far as its masks allow."""
     assert kernel.level == "placed"
-    candidates = {op: _candidate(op) for op in kernel.walk() if isinstance(op, (Group, Lanes))}
+    loops: list[Operation] = [op for op in kernel.walk() if isinstance(op, (Group, Lanes))]
+    candidates = {op: _candidate(op) for op in loops}
     for loop, bounds in candidates.items():
         if isinstance(loop, Lanes) and loop.combines:
             # One padding value describes one bound only, and several folds of one loop may disagree.

@@ -107,9 +107,9 @@ def plan_memory(kernel: Kernel) -> None:
             offset = max(offset, end)
         op.attributes["offset"] = offset
         placed.append((offset, offset + size, (first, last)))
-    for op in list(kernel.body.ops):
-        if isinstance(op, BufferOp) and op not in spans and not op.result.uses:
-            op.erase()
+    unused = [op for op in kernel.body.ops if isinstance(op, BufferOp) and not op.result.uses]
+    for op in unused:
+        op.erase()
 
 
 def _rounded(size: int) -> int:

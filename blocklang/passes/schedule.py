@@ -88,7 +88,7 @@ class Labels:
         printer = Printer()
         printer.kernel(kernel)
         self._name = printer.name_of
-        stores = [op for op in kernel.walk() if isinstance(op, Iterate) and not op.results]
+        stores: list[Operation] = [op for op in kernel.walk() if isinstance(op, Iterate) and not op.results]
         self._stores = {op: f"store{position}" for position, op in enumerate(stores)}
 
     def of(self, op: Operation) -> str:
@@ -184,7 +184,7 @@ class _Chooser:
                         None if s is None or c is None else s * c for s, c in zip(strides, steps, strict=True)
                     ]
                     if None not in moves and abs(sum(m for m in moves if m)) == 1:
-                        score[axis] += pointee(access.pointer.type).bytes  # type: ignore[attr-defined]
+                        score[axis] += pointee(access.operands[0].type).bytes
         wide_axes = [a for a in range(rank) if op.space[a] > 1] or [rank - 1]
         lane_axis = max(wide_axes, key=lambda a: (score[a], a))
         if op.combine and self.must_fold_along_lanes(op):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Operation, Region, Value
-from blocklang.ir.types import F32, U32, BlockType, ScalarType, Type
+from blocklang.ir.types import F32, U32, BlockType, ScalarType, Type, as_shaped, element_type
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import Add, And, Bitcast, Cast, Compare, Select, Shr
 from blocklang.ops.reduction import accumulator_element
@@ -26,14 +26,14 @@ def place_contract(p: Nests, op: Contract) -> None:
     b = _pack(p, op, op.b, element, tile.columns)
     acc = _accumulator(p, op, element)
     p.builder.create(ContractBuffers, a, b, acc, rows=tile.rows, columns=tile.columns, start=op.start)
-    if acc.type.element == op.result.type.element:  # type: ignore[attr-defined]
+    result = as_shaped(op.result.type)
+    if as_shaped(acc.type).element == result.element:
         p.buffers[op.result] = acc
         return
-    narrow = p.buffer(op.result.type, op.result.name)
-    shape = op.result.type.shape
-    with p.nest(shape, p.copy_loop(None, shape)) as (nest, builder):
+    narrow = p.buffer(result, op.result.name)
+    with p.nest(result.shape, p.copy_loop(None, result.shape)) as (nest, builder):
         at = p.ssa(builder, nest, identity_indices(2))
-        value = builder.value(Cast, builder.value(Read, acc, at), result_types=[op.result.type.element])
+        value = builder.value(Cast, builder.value(Read, acc, at), result_types=[result.element])
         builder.create(Write, narrow, value, at)
     p.buffers[op.result] = narrow
 
@@ -59,8 +59,8 @@ def _pack(p: Nests, op: Contract, value: Value, element: Type, panel: int) -> Va
     if (value, panel) in p.packed:
         return p.packed[(value, panel)]
     own = p.buffers.get(value)
-    tf32 = op.input_precision == "tf32" and value.type.element == F32  # type: ignore[attr-defined]
-    if own is not None and not panel and value.type.element == element and not tf32:  # type: ignore[attr-defined]
+    tf32 = op.input_precision == "tf32" and element_type(value.type) == F32
+    if own is not None and not panel and element_type(value.type) == element and not tf32:
         return own
     assert isinstance(element, ScalarType)
     assert isinstance(value.type, BlockType)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from blocklang.ir.core import Operation, Region, Value
-from blocklang.ir.types import BlockType
+from blocklang.ir.types import BlockType, as_shaped, shape_of
 from blocklang.ops.control import Condition, For, If, While, Yield
 from blocklang.ops.tile import Contract, Iterate
 from blocklang.passes.placing.contractions import pack_operands_outside
@@ -117,7 +117,7 @@ class ControlFlowPlacement:
             region = Region()
             with self.nests.builder.at(region), self.branch_scope():
                 self.place_region(branch)
-                yielded = branch.terminator.operands
+                yielded = branch.ops[-1].operands
                 self.nests.write_blocks(
                     [(t, y) for t, y in zip(targets, yielded, strict=True) if t is not None]
                 )
@@ -192,11 +192,13 @@ class ControlFlowPlacement:
             if new is not arg and self.nests.buffers.get(new) is not buf
         ]
         buffers = {buf for buf, _, _ in pending}
-        shapes = {new.type.shape for _, _, new in pending}
+        shapes = {shape_of(new.type) for _, _, new in pending}
         if len(shapes) <= 1 and all(self.reads_own_lanes(new, buffers) for _, _, new in pending):
             self.nests.write_blocks([(buf, new) for buf, _, new in pending])
             return
-        staged = [(buf, self.nests.buffer(new.type, f"{new.name}_next"), new) for buf, _, new in pending]
+        staged = [
+            (buf, self.nests.buffer(as_shaped(new.type), f"{new.name}_next"), new) for buf, _, new in pending
+        ]
         for _, stage, new in staged:
             self.nests.write_blocks([(stage, new)])
         for buf, stage, _ in staged:
@@ -204,7 +206,7 @@ class ControlFlowPlacement:
 
     def reads_own_lanes(self, value: Value, buffers: set[Value]) -> bool:
         """True if computing a lane of `value` reads no other lane of any of `buffers`."""
-        rank = len(value.type.shape)  # type: ignore[attr-defined]
+        rank = len(shape_of(value.type))
         stack: list[tuple[Value, bool]] = [(value, True)]
         seen: set[tuple[Value, bool]] = set()
         while stack:

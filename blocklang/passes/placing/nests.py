@@ -15,7 +15,7 @@ from blocklang.ir.builder import Builder
 from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.index_map import Binary, Const, Dim, IndexExpr, IndexMap, compose, is_affine, linearise
 from blocklang.ir.rewriting import clone_operation
-from blocklang.ir.types import I64, BlockType, BufferType, Type
+from blocklang.ir.types import I64, BlockType, BufferType, ShapedType, Type, as_shaped, shape_of
 from blocklang.ops.control import Yield
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import Add, IntegerDiv, Mul, Rem
@@ -73,7 +73,7 @@ class Nests:
     def is_kept(self, value: Value) -> bool:
         return self.labels.of_value(value) in self.schedule.kept
 
-    def buffer(self, type: BlockType | BufferType, name: str, *, panel: int = 0) -> Value:
+    def buffer(self, type: ShapedType, name: str, *, panel: int = 0) -> Value:
         """A new buffer; blocks of pointers are stored as addresses."""
         builder = Builder(self.top, location=self.builder.location)
         shape = BufferType(type.element, type.shape)
@@ -185,7 +185,7 @@ class Nests:
                 lane.name = result.name
             identity = at == identity_indices(rank) and op.space == nest.space
             if identity and self.is_kept(result) and result not in self.buffers:
-                target = self.buffer(result.type, result.name)
+                target = self.buffer(as_shaped(result.type), result.name)
                 builder.create(Write, target, lane, self.ssa(builder, nest, at))
                 nest.cache[("kept", result)] = target
 
@@ -207,9 +207,10 @@ class Nests:
 
     def read(self, builder: Builder, nest: Nest, buffer: Value, at: Indices) -> Value:
         if not all(is_affine(e) for e in at):
-            flat = linearise(at, buffer.type.shape)  # type: ignore[attr-defined]
+            whole = as_shaped(buffer.type)
+            flat = linearise(at, whole.shape)
             if is_affine(flat):
-                type = BufferType(buffer.type.element, (buffer.type.numel,))  # type: ignore[attr-defined]
+                type = BufferType(whole.element, (whole.numel,))
                 view = Builder(self.top, location=builder.location).value(View, buffer, result_types=[type])
                 return builder.value(Read, view, self.ssa(builder, nest, (flat,)))
         return builder.value(Read, buffer, self.ssa(builder, nest, at))
@@ -269,7 +270,7 @@ class Nests:
         groups: dict[tuple[int, ...], list[tuple[Value, Value]]] = {}
         for target, value in targets:
             if self.buffers.get(value) is not target:
-                groups.setdefault(target.type.shape, []).append((target, value))  # type: ignore[attr-defined]
+                groups.setdefault(shape_of(target.type), []).append((target, value))
         for shape, members in groups.items():
             self.materialise_unaligned([v for _, v in members], shape)
             with self.nest(shape, self.copy_loop(members[0][1], shape)) as (nest, builder):
@@ -279,7 +280,7 @@ class Nests:
                     builder.create(Write, target, lane, self.ssa(builder, nest, indices))
 
     def write_converted(self, target: Value, value: Value, convert: Convert, *, panel: int = 0) -> None:
-        shape: tuple[int, ...] = value.type.shape  # type: ignore[attr-defined]
+        shape = shape_of(value.type)
         self.materialise_unaligned([value], shape)
         loop = self.copy_loop(value, shape)
         if panel:  # a vector must not straddle two panels
@@ -290,7 +291,7 @@ class Nests:
             builder.create(Write, target, lane, self.ssa(builder, nest, indices))
 
     def copy_buffer(self, target: Value, source: Value) -> None:
-        shape: tuple[int, ...] = target.type.shape  # type: ignore[attr-defined]
+        shape = shape_of(target.type)
         with self.nest(shape, self.copy_loop(None, shape)) as (nest, builder):
             indices = self.ssa(builder, nest, identity_indices(len(shape)))
             builder.create(Write, target, builder.value(Read, source, indices), indices)
