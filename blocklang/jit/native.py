@@ -52,18 +52,23 @@ _WRITEABLE = 0x0400  # NPY_ARRAY_WRITEABLE
 
 _enabled = ctypes.c_int64(1)
 _pauses = 0
+_lock = threading.Lock()
 
 
 @contextmanager
 def native_launches_paused() -> Iterator[None]:
     """Send every launch of the process through Python while the context lasts."""
-    global _pauses
-    _pauses += 1
-    _enabled.value = 0
+    _count_pauses(+1)
     try:
         yield
     finally:
-        _pauses -= 1
+        _count_pauses(-1)
+
+
+def _count_pauses(change: int) -> None:
+    global _pauses
+    with _lock:
+        _pauses += change
         _enabled.value = int(_pauses == 0)
 
 
@@ -93,7 +98,6 @@ def _layout_holds(layout: PythonLayout) -> bool:
 
 
 _launcher: _Launcher | None = None
-_lock = threading.Lock()
 
 
 def _shared_launcher() -> _Launcher:
