@@ -539,15 +539,19 @@ class LanesLoop:
         for op in self.op.body.walk():
             if not isinstance(op, Elementwise) or isinstance(op, Offset):
                 continue
-            for lane in (self.emitter.values.get(v) for v in op.operands):
-                if (
-                    lane is not None
-                    and lane.is_uniform
-                    and lane.text.startswith("%")
-                    and lane.text not in splats
-                ):
+            for value in op.operands:
+                lane = self.emitter.values.get(value)
+                if lane is None or self._is_inside(value) or not lane.is_uniform or lane.text in splats:
+                    continue
+                if lane.text.startswith("%"):
                     splats[lane.text] = self.emit.splat(llvm_scalar(lane.type), lane.text, self.width)
         return splats
+
+    def _is_inside(self, value: Value) -> bool:
+        """True if the body itself makes the value."""
+        op = value.defining_op
+        owner = value.owner.parent if isinstance(value.owner, Region) else op
+        return value.owner is self.op.body or (isinstance(owner, Operation) and self.op.body.encloses(owner))
 
     def finish(self, state: list[str]) -> None:
         results: list[Lane] = []
