@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from blocklang.diagnostics import Location
 from blocklang.ir.types import PointerType, ScalarType
 
 SLOT_BYTES = 8
@@ -60,3 +61,47 @@ class KernelAbi:
     @property
     def argument_bytes(self) -> int:
         return SLOT_BYTES * len(self.argument_types)
+
+
+@dataclass(frozen=True)
+class CountedAccess:
+    """One operation of a counted kernel that moves bytes, and where its counts are.
+
+    A counted kernel has one more argument, last: the address of an array of 64-bit counters, zero before the
+    first program. `bytes * counters[moves]` bytes have been moved by this operation, in
+    `counters[transfers]` transfers.
+
+    Attributes:
+        operation: name of the operation.
+        space: the memory space of the bytes.
+        writes: True if the bytes are written, False if they are read.
+        bytes: bytes of one move: an element, or all that a matrix product or a fold touches.
+        moves: index of the counter of moves.
+        transfers: index of the counter of transfers; None on chip, where none are counted.
+        location: the user's line.
+    """
+
+    operation: str
+    space: str
+    writes: bool
+    bytes: int
+    moves: int
+    transfers: int | None
+    location: Location
+
+
+@dataclass(frozen=True)
+class AccessCounts:
+    """All counted operations of a kernel; `counters` is the length of the array."""
+
+    accesses: tuple[CountedAccess, ...]
+    counters: int
+
+
+@dataclass(frozen=True)
+class SpaceUsage:
+    """How full a program makes an on-chip space: the most bytes that its plan has in use at once."""
+
+    space: str
+    peak_bytes: int
+    capacity_bytes: int

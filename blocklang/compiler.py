@@ -14,16 +14,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from blocklang.abi import KernelAbi
+from blocklang.abi import AccessCounts, KernelAbi, SpaceUsage
 from blocklang.codegen.kernel import emit_module
 from blocklang.codegen.objects import MachineCode, compile_module
 from blocklang.ir.core import Kernel
 from blocklang.ir.rewriting import clone_kernel
 from blocklang.ir.types import PointerType, ScalarType
-from blocklang.passes.pipeline import PipelineRun, run_pipeline
+from blocklang.passes.pipeline import PipelineRun, run_device_passes, run_pipeline
 from blocklang.passes.plan_memory import memory_plan, scratch_bytes
 from blocklang.passes.schedule import Schedule, choose_schedule
-from blocklang.target import Target, current_target
+from blocklang.target import Device, Target, current_target
 
 
 @dataclass(frozen=True)
@@ -152,6 +152,38 @@ def compile_kernel(kernel: Kernel, *, options: CompileOptions = CompileOptions()
     code = compile_module(text, target)
     seconds["llvm"] = time.perf_counter() - started
     return CompiledKernel(_abi(run.kernel, symbol), code.object_code, kernel, options, seconds)
+
+
+@dataclass(frozen=True)
+class CountedKernel:
+    """A kernel's machine code that also counts what it moves, for an emulated device.
+
+    Attributes:
+        abi: as of the plain kernel, with one more argument: the address of the counters.
+        object_code: a relocatable object file that defines the entry.
+        counts: what the counters mean.
+        usage: how full each on-chip space of the device gets.
+    """
+
+    abi: KernelAbi
+    object_code: bytes
+    counts: AccessCounts
+    usage: tuple[SpaceUsage, ...]
+
+
+def compile_counted(
+    kernel: Kernel, device: Device, *, options: CompileOptions = CompileOptions()
+) -> CountedKernel:
+    """Compile a kernel of level block as `compile_kernel` does, over the same memory plan, with counters.
+
+    Raises:
+        CompilationError: the kernel's buffers do not fit the device.
+    """
+    placed = _lower(kernel, options, None).kernel
+    run = run_device_passes(placed, device)
+    symbol = f"blocklang_{kernel.name}_counted"
+    code = compile_module(emit_module(placed, _target(options), symbol), _target(options))
+    return CountedKernel(_abi(placed, symbol), code.object_code, run.counts, run.usage)
 
 
 def _abi(kernel: Kernel, symbol: str) -> KernelAbi:

@@ -10,10 +10,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from blocklang.abi import AccessCounts, SpaceUsage
 from blocklang.diagnostics import UsageError
 from blocklang.ir.core import Kernel
 from blocklang.ir.verifier import verify
+from blocklang.passes.assign_spaces import assign_spaces
 from blocklang.passes.canonicalise import canonicalise
+from blocklang.passes.check_capacity import check_capacity, space_usage
+from blocklang.passes.count_accesses import count_accesses
 from blocklang.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
 from blocklang.passes.eliminate_dead_code import eliminate_dead_code
 from blocklang.passes.expand_maths import expand_maths
@@ -26,7 +30,7 @@ from blocklang.passes.place import place
 from blocklang.passes.plan_memory import plan_memory
 from blocklang.passes.schedule import Schedule, choose_schedule
 from blocklang.passes.split_pointers import split_pointers
-from blocklang.target import Target
+from blocklang.target import Device, Target
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,28 @@ def run_pipeline(
         one.run(placed)
         finish(one.name, started, placed)
     return PipelineRun(placed, chosen, seconds)
+
+
+@dataclass(frozen=True)
+class DeviceRun:
+    """What the passes for an emulated device leave: what the counters mean, and how full each space gets."""
+
+    counts: AccessCounts
+    usage: tuple[SpaceUsage, ...]
+
+
+def run_device_passes(kernel: Kernel, device: Device) -> DeviceRun:
+    """Take a placed kernel, its memory planned, to one that counts for a device. It is changed on the way.
+
+    Raises:
+        CompilationError: its buffers do not fit a space of the device.
+    """
+    if "accumulator" in device.memory:
+        assign_spaces(kernel)
+    check_capacity(kernel, device)
+    usage = space_usage(kernel, device)
+    counts = count_accesses(kernel)  # last: nothing may move or fold code around counters
+    return DeviceRun(counts, usage)
 
 
 def pass_names() -> tuple[str, ...]:

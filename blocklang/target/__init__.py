@@ -11,7 +11,15 @@ checks; neither changes a result.
 from __future__ import annotations
 
 from blocklang.target.cpu import LEVELS, Target, current_target, target_for
-from blocklang.target.device import Device, Figure, MemorySpace, device_names, find_device, read_device
+from blocklang.target.device import (
+    Device,
+    Figure,
+    MemorySpace,
+    device_names,
+    find_device,
+    format_size,
+    read_device,
+)
 
 __all__ = [
     "LEVELS",
@@ -22,6 +30,7 @@ __all__ = [
     "current_target",
     "device_names",
     "find_device",
+    "format_size",
     "read_device",
     "target_for",
 ]

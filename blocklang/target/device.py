@@ -280,3 +280,12 @@ def _bytes_of(figure: _Table, text: str, expected: str) -> int:
     if match is None or match[2] not in UNITS or int(match[1]) == 0:
         raise figure.error("value", f"{expected} (units: {', '.join(UNITS)})", text)
     return int(match[1]) * UNITS[match[2]]
+
+
+def format_size(count: float) -> str:
+    """A number of bytes as people read it: 1536 as '1.5 KiB'."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            return f"{count:.1f}".removesuffix(".0") + f" {unit}"
+        count /= 1024
+    raise AssertionError("the last unit takes everything")

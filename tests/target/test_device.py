@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from blocklang.diagnostics import UsageError
-from blocklang.target import device_names, find_device
+from blocklang.target import device_names, find_device, format_size
 
 GOOD = """\
 name = "mine"
@@ -123,3 +123,11 @@ def test_an_unknown_device_gets_the_list() -> None:
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no file"):
         find_device(str(tmp_path / "none.toml"))
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (28 << 20, "28 MiB"), (3 << 40, "3072 GiB")],
+)
+def test_sizes_as_people_read_them(count: int, text: str) -> None:
+    assert format_size(count) == text
