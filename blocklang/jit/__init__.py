@@ -9,6 +9,7 @@
     interpreting     a launch in interpreter mode
     native           warm launches without Python: tables for the native launcher
     recording        what was launched, for tools
+    profiling        launches that count what they move on an emulated device
 
 The language is `blocklang.language`, the compiler `blocklang.compiler`, threads and arrays are
 `blocklang.runtime`.
@@ -17,7 +18,8 @@ The language is `blocklang.language`, the compiler `blocklang.compiler`, threads
 from __future__ import annotations
 
 from blocklang.jit.function import JITFunction, jit
+from blocklang.jit.profiling import profile_launches
 from blocklang.jit.recording import Launch, record_launches
 from blocklang.jit.specialisation import Specialisation
 
-__all__ = ["JITFunction", "Launch", "Specialisation", "jit", "record_launches"]
+__all__ = ["JITFunction", "Launch", "Specialisation", "jit", "profile_launches", "record_launches"]

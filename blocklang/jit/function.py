@@ -27,7 +27,7 @@ from blocklang.jit.capture import Captured
 from blocklang.jit.native import WARM_LAUNCHES, Chain, WarmLaunch
 from blocklang.jit.options import LaunchOptions, take_options
 from blocklang.jit.parameters import Parameter, Signature
-from blocklang.jit.recording import Launch, is_recording, note_launch
+from blocklang.jit.recording import Launch, is_recording, note_launch, replaced_by
 from blocklang.jit.specialisation import (
     DIVISOR,
     ConstantSpec,
@@ -184,7 +184,11 @@ class JITFunction:
         executable = call.executable
         slots = slots_of([_slot(call.described[position][1]) for position in executable.slot_positions])
         if is_recording():
-            note_launch(Launch(self, executable.specialisation, executable.compiled, extents))
+            launch = Launch(self, executable.specialisation, executable.compiled, extents, slots)
+            note_launch(launch)
+            if (run := replaced_by()) is not None:
+                run(launch)
+                return executable.compiled
         executable.loaded.launch(slots, extents, call.options.num_threads or get_num_threads())
         if next(executable.launches) >= WARM_LAUNCHES:
             self._chain.add(call.version, self._warm_launch(args, kwargs, call))

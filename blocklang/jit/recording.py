@@ -15,12 +15,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch: the function, the version that ran, and the compiled kernel."""
+    """One launch: the function, the version that runs, the compiled kernel, the grid, and the arguments as
+    `blocklang.abi` lays them out.
+    """
 
     function: JITFunction
     specialisation: Specialisation
     compiled: Any
     grid: tuple[int, int, int]
+    slots: bytes = b""
 
 
 _recorders: list[Callable[[Launch], object]] = []
@@ -53,9 +56,33 @@ def record_launches(observe: Callable[[Launch], object] | None = None) -> Iterat
         _recorders.remove(record)
 
 
+_runners: list[Callable[[Launch], object]] = []
+
+
+@contextmanager
+def replace_launches(run: Callable[[Launch], object]) -> Iterator[None]:
+    """Hand every launch of this process to `run`, which does its work, while the context lasts.
+
+    What `run` raises comes out of the launch. Contexts may nest: the innermost has the launch.
+    """
+    from blocklang.jit.native import native_launches_paused
+
+    _runners.append(run)
+    try:
+        with native_launches_paused():
+            yield
+    finally:
+        _runners.remove(run)
+
+
+def replaced_by() -> Callable[[Launch], object] | None:
+    """What runs launches now in their place; None if they run themselves."""
+    return _runners[-1] if _runners else None
+
+
 def is_recording() -> bool:
-    """True inside some `record_launches`."""
-    return bool(_recorders)
+    """True inside some `record_launches` or `replace_launches`."""
+    return bool(_recorders or _runners)
 
 
 def note_launch(launch: Launch) -> None:

@@ -1,0 +1,211 @@
+"""What the launches of a run moved on an emulated device: bytes per memory space and source line, transfers.
+
+A `Profile` collects launches that counted (`blocklang.abi.AccessCounts`); equal launches with equal counts
+are kept once, with their number. Its `to_dict()` is the JSON report.
+
+Not here: text for people (`profile_report`), and the launches themselves. Not counted yet: time.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from blocklang.abi import AccessCounts, CountedAccess, SpaceUsage
+from blocklang.diagnostics import Location
+from blocklang.runtime.grids import Grid
+from blocklang.target import Device
+
+
+@dataclass
+class Traffic:
+    """Bytes that went to and from a memory space."""
+
+    bytes_read: int = 0
+    bytes_written: int = 0
+
+    def add(self, other: Traffic, times: int = 1) -> None:
+        self.bytes_read += times * other.bytes_read
+        self.bytes_written += times * other.bytes_written
+
+    @property
+    def bytes(self) -> int:
+        return self.bytes_read + self.bytes_written
+
+
+@dataclass
+class Transfers:
+    """What moved between global memory and the chip: bytes, and in how many transfers."""
+
+    bytes: int = 0
+    transfers: int = 0
+
+    def add(self, other: Transfers, times: int = 1) -> None:
+        self.bytes += times * other.bytes
+        self.transfers += times * other.transfers
+
+
+@dataclass
+class Line:
+    """What one line of the user's source moved, by space."""
+
+    file: str
+    line: int
+    memory: dict[str, Traffic] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The line itself, without its indentation; "" if the file cannot be read."""
+        return linecache.getline(self.file, self.line).strip()
+
+    @property
+    def place(self) -> str:
+        """File and line, as in error messages."""
+        return f"{os.path.basename(self.file)}:{self.line}"
+
+    def to_dict(self) -> dict[str, Any]:
+        memory = {name: vars(traffic) for name, traffic in self.memory.items()}
+        return {"file": self.file, "line": self.line, "text": self.text, "memory": memory}
+
+
+@dataclass
+class Counts:
+    """Everything that was counted, of one launch or of many.
+
+    Attributes:
+        memory: by space, `global` first.
+        dma: between global memory and the chip.
+        lines: by file and line.
+    """
+
+    memory: dict[str, Traffic]
+    dma: Transfers = field(default_factory=Transfers)
+    lines: dict[tuple[str, int], Line] = field(default_factory=dict)
+
+    def add(self, other: Counts, times: int = 1) -> None:
+        for name, traffic in other.memory.items():
+            self.memory[name].add(traffic, times)
+        self.dma.add(other.dma, times)
+        for place, line in other.lines.items():
+            own = self.lines.setdefault(place, Line(*place))
+            for name, traffic in line.memory.items():
+                own.memory.setdefault(name, Traffic()).add(traffic, times)
+
+    def add_access(self, access: CountedAccess, counters: Sequence[int]) -> None:
+        size = access.bytes * counters[access.moves]
+        traffic = Traffic(0, size) if access.writes else Traffic(size, 0)
+        self.memory[access.space].add(traffic)
+        if access.transfers is not None:
+            self.dma.add(Transfers(size, counters[access.transfers]))
+        if size and access.location.line > 0:
+            place = (access.location.file, access.location.line)
+            line = self.lines.setdefault(place, Line(*place))
+            line.memory.setdefault(access.space, Traffic()).add(traffic)
+
+
+@dataclass
+class LaunchProfile:
+    """One launch, or several that were equal in everything.
+
+    Attributes:
+        kernel: its name.
+        location: where the kernel is defined.
+        grid: its extents.
+        times: how many launches these figures stand for; each figure is of one.
+        counts: what it moved.
+        usage: how full it made each on-chip space.
+    """
+
+    kernel: str
+    location: Location
+    grid: Grid
+    counts: Counts
+    usage: Mapping[str, SpaceUsage]
+    times: int = 1
+
+    def to_dict(self, device: Device) -> dict[str, Any]:
+        return {
+            "kernel": self.kernel,
+            "file": self.location.file,
+            "line": self.location.line,
+            "grid": list(self.grid),
+            "times": self.times,
+            **_report(self.counts, self.usage, device),
+        }
+
+
+class Profile:
+    """What the launches of a run moved on a device.
+
+    Attributes:
+        device: which.
+        launches: in the order of their first appearance.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.launches: list[LaunchProfile] = []
+        self._known: dict[tuple[object, ...], LaunchProfile] = {}
+
+    def add(
+        self,
+        kernel: str,
+        location: Location,
+        grid: Grid,
+        counts: AccessCounts,
+        usage: Iterable[SpaceUsage],
+        counters: Sequence[int],
+    ) -> None:
+        """Add a launch that ended with these counters."""
+        key = (counts, grid, tuple(counters))
+        if key in self._known:
+            self._known[key].times += 1
+            return
+        figures = self._no_counts()
+        for access in counts.accesses:
+            figures.add_access(access, counters)
+        launch = LaunchProfile(kernel, location, grid, figures, {each.space: each for each in usage})
+        self._known[key] = launch
+        self.launches.append(launch)
+
+    def _no_counts(self) -> Counts:
+        return Counts({name: Traffic() for name in self.device.memory})
+
+    @property
+    def total(self) -> Counts:
+        """The sum over all launches."""
+        total = self._no_counts()
+        for launch in self.launches:
+            total.add(launch.counts, launch.times)
+        return total
+
+    @property
+    def usage(self) -> dict[str, SpaceUsage]:
+        """The peak of each on-chip space over all launches."""
+        peaks: dict[str, SpaceUsage] = {}
+        for launch in self.launches:
+            for name, usage in launch.usage.items():
+                if name not in peaks or usage.peak_bytes > peaks[name].peak_bytes:
+                    peaks[name] = usage
+        return peaks
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON report; docs/profile.md says what each key means."""
+        return {
+            "device": self.device.name,
+            **_report(self.total, self.usage, self.device),
+            "launches": [launch.to_dict(self.device) for launch in self.launches],
+        }
+
+
+def _report(counts: Counts, usage: Mapping[str, SpaceUsage], device: Device) -> dict[str, Any]:
+    memory: dict[str, dict[str, Any]] = {}
+    for name, traffic in counts.memory.items():
+        peak = usage[name].peak_bytes if name in usage else None
+        capacity = device.memory[name].capacity_bytes
+        memory[name] = {**vars(traffic), "peak_bytes": peak, "capacity_bytes": capacity}
+    lines = [line.to_dict() for _, line in sorted(counts.lines.items())]
+    return {"memory": memory, "dma": vars(counts.dma), "lines": lines}
