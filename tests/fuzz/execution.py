@@ -1,0 +1,330 @@
+"""Run one case in every form and compare the memory that it leaves.
+
+The forms: Block IR, abstract Tile IR and placed Tile IR under the interpreter, and machine code. Two memories are equal if they are
+equal to the bit, a NaN being equal to every NaN.
+
+Machine code runs with every array between pages that cannot be accessed, in the middle of bytes that must not change
+(canaries), with scratch memory full of rubbish, and in a process of its own: a crash or an endless loop is a failure like
+any other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from blocklang.abi import SCRATCH_ALIGNMENT, SLOT_BYTES
+from blocklang.codegen.kernel import emit_module
+from blocklang.codegen.objects import compile_module
+from blocklang.diagnostics import InterpreterError
+from blocklang.interpreter import run_kernel
+from blocklang.interpreter.dtypes import memory_dtype_of
+from blocklang.ir.core import Kernel
+from blocklang.ir.parser import parse_kernel
+from blocklang.ir.rewriting import clone_kernel
+from blocklang.ir.types import PointerType, ScalarType
+from blocklang.ir.verifier import verify
+from blocklang.passes.pipeline import run_pipeline
+from blocklang.passes.plan_memory import scratch_bytes
+from blocklang.passes.schedule import Schedule, choose_schedule
+from blocklang.runtime.loader import LoadedObject
+from blocklang.target import Target, target_for
+from tests.fuzz.cases import Bytes, Case, Memory, Pointer
+
+PAGE = mmap.PAGESIZE
+SECONDS = 20  # for a case's machine code
+_CANARY = 0xC5
+Chooser = Callable[[Kernel, Target], Schedule]
+Memories = list[Bytes]
+
+
+class InvalidCase(Exception):
+    """The kernel leaves its arrays: nothing is promised about it."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A form that does not agree with Block IR.
+
+    Attributes:
+        stage: the form: a pass, "machine code", or the step that raised.
+        reason: what differs, in words.
+    """
+
+    stage: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.stage}: {self.reason}"
+
+
+# ---- memory ----
+
+
+class GuardedMemory:
+    """Bytes between two inaccessible pages, shared with child processes.
+
+    The contents stand at the end of the accessible pages, or at their start, so that accesses beyond either end are seen.
+    """
+
+    def __init__(self, contents: Bytes, *, at_end: bool = True, misaligned: int = 0, alignment: int = 8) -> None:
+        size = len(contents)
+        pages = -(-(size + misaligned + alignment) // PAGE) or 1
+        self._map = mmap.mmap(-1, (pages + 2) * PAGE)
+        self._everything = np.frombuffer(self._map, np.uint8)
+        self._protect(0)
+        self._protect((pages + 1) * PAGE)
+        self._inner = self._everything[PAGE : (pages + 1) * PAGE]
+        self._inner[:] = _CANARY
+        start = pages * PAGE - size if at_end else 0
+        start -= (start - misaligned) % alignment if at_end else -misaligned
+        self._start, self._size = start, size
+        self.bytes[:] = contents
+
+    def _protect(self, offset: int) -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        address = self._everything.ctypes.data + offset
+        if libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(PAGE), 0):
+            raise OSError(ctypes.get_errno(), "mprotect")
+
+    @property
+    def bytes(self) -> Bytes:
+        return self._inner[self._start : self._start + self._size]
+
+    @property
+    def address(self) -> int:
+        return int(self._inner.ctypes.data) + self._start
+
+    def canaries_are_whole(self) -> bool:
+        """True if no byte around the contents has changed."""
+        before, after = self._inner[: self._start], self._inner[self._start + self._size :]
+        return bool((before == _CANARY).all() and (after == _CANARY).all())
+
+
+@dataclass(frozen=True)
+class PointedArray:
+    """An array for the interpreter: a pointer into the middle of some bytes."""
+
+    element: ScalarType
+    address: int
+    low: int
+    high: int
+    shape: tuple[int, ...] = ()
+    writable: bool = True
+
+    def byte_range(self) -> tuple[int, int]:
+        return self.low, self.high
+
+
+def interpret(kernel: Kernel, case: Case) -> Memories:
+    """What `kernel`, at any level, leaves in the memories of `case`.
+
+    Raises:
+        InvalidCase: an access lies outside of the memories.
+    """
+    memories = [m.contents() for m in case.memories]
+    arguments = [_interpreter_argument(a, memories, case.memories) for a in case.arguments]
+    run_kernel(kernel, arguments, case.grid)
+    return memories
+
+
+def _interpreter_argument(argument: Any, memories: Memories, plans: Sequence[Memory]) -> Any:
+    if not isinstance(argument, Pointer):
+        return argument
+    data, element = memories[argument.memory], plans[argument.memory].type
+    low = int(data.ctypes.data)
+    return PointedArray(element, low + argument.offset * element.bytes, low, low + len(data), (len(data) // element.bytes,))
+
+
+# ---- comparison ----
+
+
+def difference(case: Case, expected: Memories, found: Memories) -> str:
+    """Where two outcomes differ, in words; '' if nowhere."""
+    for number, (plan, one, other) in enumerate(zip(case.memories, expected, found, strict=True)):
+        differs = _different_elements(plan.type, one, other)
+        if differs.size:
+            at = int(differs[0])
+            dtype = memory_dtype_of(plan.type)
+            wanted, got = one.view(dtype)[at], other.view(dtype)[at]
+            return f"memory {number} ({plan.element}), element {at} of {plan.count} is {got!r}, not {wanted!r} ({differs.size} differ)"
+    return ""
+
+
+def _different_elements(type_: ScalarType, one: Bytes, other: Bytes) -> Any:
+    size = type_.bytes
+    differs = (one.reshape(-1, size) != other.reshape(-1, size)).any(axis=1)
+    if type_.is_float:
+        dtype = memory_dtype_of(type_)
+        with np.errstate(all="ignore"):
+            differs &= ~(np.isnan(one.view(dtype)) & np.isnan(other.view(dtype)))
+    return np.flatnonzero(differs)
+
+
+# ---- machine code ----
+
+
+def run_native(kernel: Kernel, target: Target, case: Case, *, isolate: bool = True) -> Memories | Failure:
+    """Compile a placed kernel for `target` and run it on the memories of `case`."""
+    code = compile_module(emit_module(kernel, target, "fuzzed"), target).object_code
+    memories = [
+        GuardedMemory(m.contents(), at_end=bool(m.seed % 2), misaligned=m.misaligned, alignment=m.type.bytes)
+        for m in case.memories
+    ]
+    size = -(-max(scratch_bytes(kernel), 1) // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
+    scratch = GuardedMemory(np.full(size, 0xA7, np.uint8), alignment=SCRATCH_ALIGNMENT)
+    slots = _slots(kernel, case, memories)
+    grid = (ctypes.c_int32 * 3)(*case.grid, *[1] * (3 - len(case.grid)))
+
+    def call() -> None:
+        loaded = LoadedObject(code, ["fuzzed"])
+        entry = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2, ctypes.c_void_p)
+        entry(loaded.address("fuzzed"))(slots.ctypes.data, grid, 0, int(np.prod(case.grid)), scratch.address)
+
+    if isolate:
+        if problem := _in_child(call):
+            return Failure("machine code", problem)
+    else:
+        call()
+    for number, memory in enumerate(memories):
+        if not memory.canaries_are_whole():
+            return Failure("machine code", f"bytes around memory {number} were written")
+    if not scratch.canaries_are_whole():
+        return Failure("machine code", "bytes around the scratch memory were written")
+    return [m.bytes for m in memories]
+
+
+def _slots(kernel: Kernel, case: Case, memories: Sequence[GuardedMemory]) -> Bytes:
+    slots = np.full((max(len(case.arguments), 1), SLOT_BYTES), 0xEE, np.uint8)  # upper bytes mean nothing
+    for slot, formal, argument in zip(slots, kernel.args, case.arguments, strict=False):
+        if isinstance(argument, Pointer):
+            place = memories[argument.memory].address + argument.offset * case.memories[argument.memory].type.bytes
+            slot[:] = np.frombuffer(np.uint64(place).tobytes(), np.uint8)
+        else:
+            assert isinstance(formal.type, ScalarType)
+            data = np.asarray(argument).astype(memory_dtype_of(formal.type)).tobytes()
+            slot[: len(data)] = np.frombuffer(data, np.uint8)
+    return slots
+
+
+def _in_child(call: Callable[[], None]) -> str:
+    """Run `call` in a child process; the way it died in words, '' if it ended well."""
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(SECONDS)
+        try:
+            call()
+        except BaseException:  # noqa: BLE001  (the child must never return into its parent's frames)
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        died = signal.Signals(os.WTERMSIG(status))
+        return f"ran longer than {SECONDS} s" if died == signal.SIGALRM else f"died of {died.name}"
+    return "" if os.WEXITSTATUS(status) == 0 else "could not be loaded"
+
+
+# ---- the check ----
+
+
+def host_supports(cpu: str) -> bool:
+    """True if this machine runs code for `cpu`."""
+    host = target_for("host")
+    wanted = target_for(cpu)
+    return host.triple == wanted.triple and all(
+        (
+            host.vector_bytes >= wanted.vector_bytes,
+            host.has_fma or not wanted.has_fma,
+            host.has_f16c or not wanted.has_f16c,
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Check:
+    """How to check cases.
+
+    Attributes:
+        cpu: code is made for this level.
+        schedule: chooses the schedule.
+        every_pass: interpret the kernel after every pass, not only at the end of each level.
+        isolate: run machine code in a process of its own.
+    """
+
+    cpu: str = "host"
+    schedule: Chooser = choose_schedule
+    every_pass: bool = False
+    isolate: bool = True
+
+    def __call__(self, case: Case) -> Failure | None:
+        """Compare all forms of `case`.
+
+        Raises:
+            InvalidCase: the kernel leaves its arrays.
+        """
+        kernel = parse_kernel(case.kernel)
+        verify(kernel)
+        try:
+            expected = interpret(kernel, case)
+        except InterpreterError as error:
+            raise InvalidCase(str(error)) from error
+        comparison = _Comparison(case, expected, self.every_pass)
+        target = target_for(self.cpu)
+        try:
+            run = run_pipeline(
+                clone_kernel(kernel), target, schedule=self.schedule, verify_each=True, observer=comparison.observe
+            )
+            found = run_native(run.kernel, target, case, isolate=self.isolate)
+        except _Disagreement as stop:
+            return stop.failure
+        except Exception as error:  # noqa: BLE001  (whatever a pass raises is what the fuzzer looks for)
+            return Failure(comparison.after, f"then {type(error).__name__}: {error}"[:2000])
+        if isinstance(found, Failure):
+            return found
+        reason = difference(case, expected, found)
+        return Failure("machine code", reason) if reason else None
+
+
+class _Disagreement(Exception):
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+class _Comparison:
+    """Observes a pipeline and compares its forms."""
+
+    LAST = ("eliminate_dead_code", "lower_to_tile", "place", "plan_memory")
+
+    def __init__(self, case: Case, expected: Memories, every_pass: bool) -> None:
+        self.case = case
+        self.expected = expected
+        self.every_pass = every_pass
+        self.after = "start"
+
+    def observe(self, name: str, kernel: Kernel) -> None:
+        self.after = name
+        if not self.every_pass and name not in self.LAST:
+            return
+        try:
+            reason = difference(self.case, self.expected, interpret(kernel, self.case))
+        except InterpreterError as error:
+            reason = f"{error}"
+        if reason:
+            raise _Disagreement(Failure(name, reason))
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without NumPy's warnings of floating-point exceptions."""
+    with np.errstate(all="ignore"):
+        yield

@@ -1,0 +1,49 @@
+"""Kernels on which the forms once disagreed, found by `python -m tests.fuzz` and made small."""
+
+from __future__ import annotations
+
+import textwrap
+
+from blocklang.passes.schedule import choose_schedule
+from tests.fuzz.cases import Argument, Case, Memory, Pointer
+from tests.fuzz.execution import Check, Chooser, host_supports
+
+
+def assert_agrees(
+    kernel: str,
+    *,
+    arguments: tuple[Argument, ...],
+    memories: tuple[Memory, ...],
+    grid: tuple[int, ...] = (1,),
+    cpu: str = "host",
+    schedule: Chooser = choose_schedule,
+) -> None:
+    """All forms of the kernel leave the same bits, after every pass."""
+    check = Check(cpu if host_supports(cpu) else "host", schedule, every_pass=True)
+    failure = check(Case(textwrap.dedent(kernel), arguments, memories, grid))
+    assert failure is None, str(failure)
+
+
+def test_mask_of_an_index_that_wraps() -> None:
+    # plan_memory: 127 - i in i8 is negative from i = 128 on, but from i = 256 on it is not.
+    assert_agrees(
+        """
+        kernel @fuzzed(%p0: ptr<f32>, %p1: ptr<f32>) alias="disjoint" {
+          %v0 = constant value=1 : block<257xi32>
+          %v1 = offset %p0, %v0 : block<257xptr<f32>>
+          %v2 = arange start=0, end=257 : block<257xi32>
+          %v3 = cast %v2 : block<257xi8>
+          %v4 = constant value=127 : i8
+          %v5 = sub %v4, %v3 : block<257xi8>
+          %v6 = constant value=0 : i8
+          %v7 = cmp %v5, %v6, predicate="lt" : block<257xi1>
+          %v8 = load %v1, mask=%v7 : block<257xf32>
+          %v9 = constant value=1 : block<257xi32>
+          %v10 = offset %p1, %v9 : block<257xptr<f32>>
+          store %v10, %v8
+          return
+        }
+        """,
+        arguments=(Pointer(0), Pointer(1)),
+        memories=(Memory("f32", 257, "small"), Memory("f32", 257, "small")),
+    )
