@@ -7,7 +7,7 @@ strides steer the choice of loops, and never decide whether a result is right.
 
 from __future__ import annotations
 
-from blocklang.ir.core import Operation, Value
+from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ir.index_map import IndexMap, coefficient
 from blocklang.ir.types import shape_of
 from blocklang.ops.creation import Constant
@@ -25,19 +25,17 @@ def _add(lhs: Strides, rhs: Strides, sign: int = 1) -> Strides:
 class LaneStrides:
     """Answers, with memory, for the values of one kernel."""
 
-    def __init__(self) -> None:
+    def __init__(self, kernel: Kernel) -> None:
         self._known: dict[Value, Strides] = {}
+        for op in kernel.walk():  # operands come before their users, so nothing recurses
+            if isinstance(op, Iterate) and not op.combine:
+                body = self._body(op)
+                for value, lane in zip(op.results, op.body.ops[-1].operands, strict=True):
+                    self._known[value] = body[lane]
 
     def of(self, value: Value) -> Strides:
         """Strides of a block value along its own axes."""
-        if value not in self._known:
-            op = value.defining_op
-            if isinstance(op, Iterate) and not op.combine:
-                position = op.results.index(value)
-                self._known[value] = self._body(op)[op.body.terminator.operands[position]]
-            else:
-                self._known[value] = (None,) * len(shape_of(value.type))
-        return self._known[value]
+        return self._known.get(value, (None,) * len(shape_of(value.type)))
 
     def through(self, value: Value, map: IndexMap) -> Strides:
         """Strides of `value` read at `map` of an iteration space, along the axes of that space."""

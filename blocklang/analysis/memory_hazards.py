@@ -42,7 +42,7 @@ class MemoryHazards:
     def __init__(self, kernel: Kernel) -> None:
         self.alias = kernel.attributes.get("alias", "unknown")
         self.stores = [op for op in kernel.walk() if isinstance(op, Store)]
-        self.strides = LaneStrides()
+        self.strides = LaneStrides(kernel)
 
     def may_share(self, load: Load, store: Store) -> bool:
         """True if the load may read memory that the store writes."""

@@ -88,6 +88,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from blocklang.analysis.index_steps import IndexSteps
 from blocklang.analysis.run_time_bounds import (
     Bound,
     BoundArithmetic,
@@ -137,6 +138,7 @@ class _Nest:
         self.bounds = BoundArithmetic(Builder.before_op(root))
         self.intervals: dict[Value, Interval | None] = {}
         self.conditions: dict[Value, list[Value]] = {}
+        self.steps = IndexSteps()
         self.indices: dict[Value, Group | Lanes] = {}
         for op in (root, *(o for region in root.regions for o in region.walk())):
             if isinstance(op, (Group, Lanes)):
@@ -164,6 +166,21 @@ class _Nest:
             except OverflowError:
                 self.intervals[value] = None
         return self.intervals[value]
+
+    def prepare(self, value: Value) -> None:
+        """Find the intervals behind `value`, operands first, so that long chains do not recurse."""
+        stack = [value]
+        seen: set[Value] = set()
+        while stack:
+            current = stack[-1]
+            op = current.defining_op
+            if current in self.intervals:
+                stack.pop()
+            elif current in seen or op is None or current not in self.inside:
+                self.interval(stack.pop())
+            else:
+                seen.add(current)
+                stack += [v for v in op.operands if _is_integer(v)]
 
     def _find_interval(self, value: Value) -> Interval | None:
         type = value.type
@@ -292,6 +309,7 @@ class _Nest:
                     or (
                         isinstance(op, Compare)
                         and op.predicate in ("lt", "le", "gt", "ge")
+                        and _is_integer(op.lhs)
                         and self.depends_on_index(op.result)
                     )
                 ):
@@ -304,6 +322,7 @@ class _Nest:
             return None
         found: list[Value] = []
         for value in values:
+            self.prepare(value)
             if self.interval(value) is None:
                 return None
             found += self.conditions[value]
@@ -315,11 +334,15 @@ class _Nest:
         """True if the difference of the operands grows by one or minus one with the index of a loop around
         the comparison.
         """
-        loop = _varying_loop(op)
+        loop = _varying_loop(self.steps, op)
         if loop is None:
             return False
-        left, right = (_step(v, loop.body.args[0]) for v in op.operands)
+        left, right = (self.steps.of(v, loop.body.args[0]) for v in op.operands)
         return left is not None and right is not None and abs(left - right) == 1
+
+
+def _is_integer(value: Value) -> bool:
+    return isinstance(value.type, ScalarType) and not value.type.is_float
 
 
 def _narrow(value: Value) -> bool:
@@ -338,36 +361,12 @@ def _lane_loop(op: Operation) -> Group | Lanes | None:
     return next(_loops_around(op), None)
 
 
-def _varying_loop(op: Operation) -> Group | Lanes | None:
+def _varying_loop(steps: IndexSteps, op: Operation) -> Group | Lanes | None:
     """The innermost group or lanes loop on whose index `op` depends."""
     for loop in _loops_around(op):
-        if any(_step(v, loop.body.args[0]) != 0 for v in op.operands):
+        if any(steps.of(v, loop.body.args[0]) != 0 for v in op.operands):
             return loop
     return None
-
-
-def _step(value: Value, index: Value) -> int | None:
-    """How much an integer grows with a loop's index, if it does not wrap; None if that is not a constant."""
-    if value is index:
-        return 1
-    op = value.defining_op
-    if op is None:
-        return 0
-    match op:
-        case Cast() if isinstance(op.source.type, ScalarType) and not op.source.type.is_float:
-            return _step(op.source, index)
-        case Add() | Sub():
-            a, b = _step(op.lhs, index), _step(op.rhs, index)
-            return None if a is None or b is None else a + b if isinstance(op, Add) else a - b
-        case Mul():
-            for factor, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-                step = _step(other, index)
-                if step == 0 and _step(factor, index) == 0:
-                    return 0
-                if isinstance(factor.defining_op, Constant) and step is not None:
-                    return int(factor.defining_op.value) * step
-            return None
-    return 0 if all(_step(v, index) == 0 for v in op.operands) and not op.regions else None
 
 
 class _Rewriter:
@@ -431,12 +430,13 @@ class _Rewriter:
         """
         x, m = self.widen(op.lhs), self.widen(op.rhs)
         builder = Builder.after_op(copy)
+        steps = self.nest.steps
         compare = builder.create(Compare, x, m, predicate="ge")
         wrapped = compare.result
         zero = builder.value(Constant, value=0, result_types=[I64])
-        loop = _varying_loop(compare)
-        if loop is not None and _step(x, loop.body.args[0]) == 1:
-            bound = as_bounds(compare, x, m, loop)
+        loop = _varying_loop(steps, compare)
+        if loop is not None and steps.of(x, loop.body.args[0]) == 1:
+            bound = as_bounds(steps, compare, x, m, loop)
             wrapped.replace_all_uses_with(bound)
             wrapped = bound
         return builder.value(Sub, x, builder.value(Select, wrapped, m, zero), name=op.result.name)
@@ -458,12 +458,12 @@ class _Rewriter:
                 here = self.here(op.result).defining_op
                 assert here is not None
                 lhs, rhs = self.widen(op.lhs), self.widen(op.rhs)
-                loop = _varying_loop(here)
+                loop = _varying_loop(self.nest.steps, here)
                 assert loop is not None
-                here.results[0].replace_all_uses_with(as_bounds(here, lhs, rhs, loop))
+                here.results[0].replace_all_uses_with(as_bounds(self.nest.steps, here, lhs, rhs, loop))
 
 
-def as_bounds(compare: Operation, lhs: Value, rhs: Value, loop: Group | Lanes) -> Value:
+def as_bounds(steps: IndexSteps, compare: Operation, lhs: Value, rhs: Value, loop: Group | Lanes) -> Value:
     """A comparison of i64 values whose difference follows a loop's index, as a range of that index.
 
     With lhs = a + index and rhs = b (up to what cancels), lhs < rhs is index < b - a; with the index on the
@@ -475,12 +475,12 @@ def as_bounds(compare: Operation, lhs: Value, rhs: Value, loop: Group | Lanes) -
     if predicate in ("gt", "ge"):  # a > b is b < a
         lhs, rhs = rhs, lhs
     inclusive = predicate in ("le", "ge")
-    left, right = _step(lhs, index), _step(rhs, index)
+    left, right = steps.of(lhs, index), steps.of(rhs, index)
     assert left is not None
     assert right is not None
     zero = builder.value(Constant, value=0, result_types=[I64])
     known: dict[Value, Value] = {}
-    first, second = (_at(builder, v, index, zero, known) for v in (lhs, rhs))
+    first, second = (_at(steps, builder, v, index, zero, known) for v in (lhs, rhs))
     one = builder.value(Constant, value=1, result_types=[I64])
     if left - right == 1:
         bound = builder.value(Sub, second, first)
@@ -491,22 +491,17 @@ def as_bounds(compare: Operation, lhs: Value, rhs: Value, loop: Group | Lanes) -
     return builder.value(InBounds, index, bound, loop.high)
 
 
-def _depends(value: Value, index: Value) -> bool:
-    op = value.defining_op
-    return value is index or (
-        op is not None and not op.regions and any(_depends(v, index) for v in op.operands)
-    )
-
-
-def _at(builder: Builder, value: Value, index: Value, zero: Value, known: dict[Value, Value]) -> Value:
+def _at(
+    steps: IndexSteps, builder: Builder, value: Value, index: Value, zero: Value, known: dict[Value, Value]
+) -> Value:
     """A copy of an integer expression for another index."""
     if value is index:
         return zero
     op = value.defining_op
-    if op is None or not _depends(value, index):
+    if op is None or not steps.depends(value, index):
         return value
     if value not in known:
-        operands = [_at(builder, v, index, zero, known) for v in op.operands]
+        operands = [_at(steps, builder, v, index, zero, known) for v in op.operands]
         known[value] = builder.value(op.__class__, *operands, result_types=[value.type], **op.attributes)
     return known[value]
 

@@ -60,8 +60,8 @@ from __future__ import annotations
 
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Kernel, Operation, Value
+from blocklang.ir.rewriting import clone_operation
 from blocklang.ir.types import I1, I32, PointerType, element_type
-from blocklang.ops.control import ControlFlow
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import And, Cast, Elementwise, Maximum, Minimum, Select
 from blocklang.ops.memory import Load, Store
@@ -83,6 +83,7 @@ def conjuncts(mask: Value | None) -> list[Value]:
 def _own_bounds(mask: Value | None, loop: Operation) -> dict[Bounds, Value]:
     """The ranges of the loop's index, with bounds from outside of it, that `mask` implies."""
     found: dict[Bounds, Value] = {}
+    index = loop.regions[0].args[0]
     for part in conjuncts(mask):
         op = part.defining_op
         if (
@@ -154,66 +155,69 @@ class _Padding:
             for op in loop.body.walk()
             if isinstance(op, InBounds) and op.index is loop.body.args[0] and (op.low, op.high) == bounds
         }
-        self.known: dict[Value, Value | None] = {}
+        self.uniform = self._find_uniform()
 
     def is_possible(self) -> bool:
-        if any(isinstance(op, ControlFlow) for op in self.loop.body.ops):
-            return False
-        values = self.loop.body.terminator.operands
+        """True if all that is folded is one value where the mask is false."""
+        values = self.loop.body.ops[-1].operands
         if self.loop.combines[0].startswith("arg"):
             values = values[:1]
-        return all(self._is_uniform(v, {}) for v in values)
+        return all(self._is_known(v) for v in values)
 
-    def _false(self, mask: Value | None) -> bool:
+    def _is_false(self, mask: Value | None) -> bool:
         return any(part in self.masks for part in conjuncts(mask))
 
-    def _is_uniform(self, value: Value, seen: dict[Value, bool]) -> bool:
-        if value in seen:
-            return seen[value]
-        if _outside(self.loop, value) or self._false(value):
-            return True
-        op = value.defining_op
-        match op:
-            case None:
-                answer = False
-            case Select() if self._false(op.condition):
-                answer = self._is_uniform(op.if_false, seen)
-            case Load():
-                answer = self._false(op.mask) and (op.other is None or self._is_uniform(op.other, seen))
-            case Constant():
-                answer = True
-            case Elementwise() if not op.effects:
-                answer = all(self._is_uniform(v, seen) for v in op.operands)
-            case _:
-                answer = False
-        seen[value] = answer
-        return answer
+    def _is_known(self, value: Value) -> bool:
+        return value in self.uniform or _outside(self.loop, value)
 
-    def evaluate(self, builder: Builder, value: Value) -> Value:
-        """The padding as a value before the loop."""
-        if _outside(self.loop, value):
-            return value
-        if value in self.known and (known := self.known[value]) is not None:
-            return known
-        if self._false(value):
-            result = builder.value(Constant, value=False, result_types=[I1])
-        else:
-            result = self._copy(builder, value)
-        self.known[value] = result
-        return result
+    def _find_uniform(self) -> set[Value]:
+        """The values of the body that are the same in all lanes outside of the bounds; in program order."""
+        self.uniform = set()
+        for op in self.loop.body.ops:
+            if any(self._is_false(r) for r in op.results) or all(self._is_known(v) for v in self.needs(op)):
+                if isinstance(op, (Constant, InBounds)) or (
+                    isinstance(op, Elementwise) and self._is_silent(op)
+                ):
+                    self.uniform |= set(op.results)
+        return self.uniform
 
-    def _copy(self, builder: Builder, value: Value) -> Value:
-        op = value.defining_op
-        assert op is not None
-        if isinstance(op, Select) and self._false(op.condition):
-            return self.evaluate(builder, op.if_false)
+    def _is_silent(self, op: Operation) -> bool:
+        """True for what can be computed anew and touches no memory outside of the bounds."""
         if isinstance(op, Load):
-            return self.evaluate(builder, op.other) if op.other is not None else _zero(builder, value)
-        operands = {
-            f.name: [self.evaluate(builder, v) for v in op.segment(f.name)] for f in op.operand_fields
-        }
-        copy = type(op)(operands, op.attributes, [value.type], (), op.location)
-        return builder.insert(copy).results[0]
+            return self._is_false(op.mask)
+        return isinstance(op, (Constant, Elementwise)) and not op.effects
+
+    def needs(self, op: Operation) -> list[Value]:
+        """The operands that decide the result outside of the bounds."""
+        match op:
+            case Select() if self._is_false(op.condition):
+                return [op.if_false]
+            case Load() if self._is_false(op.mask):
+                return [op.other] if op.other is not None else []
+        return list(op.operands)
+
+    def evaluate(self, builder: Builder, values: list[Value]) -> list[Value]:
+        """The padding as values before the loop: the body once more, with the mask false."""
+        needed: set[Value] = set(values)
+        for op in reversed(self.loop.body.ops):
+            if any(r in needed for r in op.results) and not any(self._is_false(r) for r in op.results):
+                needed |= set(self.needs(op))
+        known: dict[Value, Value] = {}
+        for op in self.loop.body.ops:
+            if any(r in needed for r in op.results):
+                known[op.results[0]] = self._copy(builder, op, known)
+        return [known.get(v, v) for v in values]
+
+    def _copy(self, builder: Builder, op: Operation, known: dict[Value, Value]) -> Value:
+        result = op.results[0]
+        if self._is_false(result):
+            return builder.value(Constant, value=False, result_types=[I1])
+        if isinstance(op, Select) and self._is_false(op.condition):
+            chosen: Value = op.if_false
+            return known.get(chosen, chosen)
+        if isinstance(op, Load):
+            return known.get(op.other, op.other) if op.other is not None else _zero(builder, result)
+        return builder.insert(clone_operation(op, dict(known))).results[0]
 
 
 def _zero(builder: Builder, value: Value) -> Value:
@@ -292,7 +296,7 @@ def _set_pads(loop: Lanes, bounds: set[Bounds], builder: Builder, high: Value) -
     (bound,) = bounds
     padding = _Padding(loop, bound)
     values = loop.body.terminator.operands
-    pads = [padding.evaluate(builder, v) for v in values[:1]]
+    pads = padding.evaluate(builder, values[:1])
     if loop.combines[0].startswith("arg"):
         pads.append(builder.value(Cast, high, result_types=[I32]))
     loop.set_segment("pads", pads)

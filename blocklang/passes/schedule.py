@@ -114,7 +114,7 @@ class _Chooser:
         self.kernel = kernel
         self.target = target
         self.labels = Labels(kernel)
-        self.strides = LaneStrides()
+        self.strides = LaneStrides(kernel)
         self.hazards = MemoryHazards(kernel)
         self.kept: dict[Value, str] = {}
         self.order = {op: i for i, op in enumerate(kernel.walk())}
@@ -124,12 +124,19 @@ class _Chooser:
         schedule.copy_width = self.target.vector_bytes
         self.choose_kept()
         for op in self.kernel.walk():
-            if isinstance(op, Iterate):
+            if isinstance(op, Iterate) and self.has_loops(op):
                 schedule.loops[self.labels.of(op)] = self.loop(op)
             elif isinstance(op, Contract):
                 schedule.contracts[self.labels.of(op)] = self.contract(op)
         schedule.kept = {self.labels.of_value(v): reason for v, reason in self.kept.items()}
         return schedule
+
+    def has_loops(self, op: Iterate) -> bool:
+        """True if `op` may get loops of its own: a root, or a value that goes into a buffer."""
+        return is_root(op) or any(
+            value in self.kept or not all(isinstance(user, Iterate) for user in value.users)
+            for value in op.results
+        )
 
     # ---- what is kept ----
 

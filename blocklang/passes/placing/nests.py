@@ -153,18 +153,36 @@ class Nests:
     # ---- one lane ----
 
     def lane(self, builder: Builder, nest: Nest, value: Value, at: Indices) -> Value:
-        """The lane of `value` at an index, computed or read inside the nest."""
+        """The lane of `value` at an index, computed or read inside the nest.
+
+        What it needs is computed first, from a stack: kernels may chain thousands of operations.
+        """
         if not isinstance(value.type, BlockType):
             return self.scalars[value]
-        key = (value, at)
-        if key not in nest.cache:
-            if value in self.buffers:
-                nest.cache[key] = self.read(builder, nest, self.buffers[value], at)
+        stack = [(value, at)]
+        while stack:
+            current, place = stack[-1]
+            if (current, place) in nest.cache:
+                stack.pop()
+            elif current in self.buffers:
+                nest.cache[stack.pop()] = self.read(builder, nest, self.buffers[current], place)
+            elif missing := [n for n in self.needs(nest, current, place) if n not in nest.cache]:
+                stack += reversed(missing)
             else:
-                self.compute(builder, nest, value, at)
-        return nest.cache[key]
+                self.compute(builder, nest, *stack.pop())
+        return nest.cache[(value, at)]
+
+    def needs(self, nest: Nest, value: Value, at: Indices) -> list[tuple[Value, Indices]]:
+        """The lanes of other blocks from which a lane of `value` is computed."""
+        op = value.defining_op
+        assert isinstance(op, Iterate), f"{value} has no place"
+        here = IndexMap(len(nest.space), at)
+        args = op.body.args[len(op.space) :]
+        inputs = zip(args, op.inputs, op.maps, strict=True)
+        return [(operand, compose(map, here, nest.space).exprs) for arg, operand, map in inputs if arg.uses]
 
     def compute(self, builder: Builder, nest: Nest, value: Value, at: Indices) -> None:
+        """Compute a lane whose needs are in the nest's cache; a kept value is written to its buffer too."""
         op = value.defining_op
         assert isinstance(op, Iterate), f"{value} has no place"
         rank = len(op.space)
@@ -172,10 +190,9 @@ class Nests:
         for position, arg in enumerate(op.body.args[:rank]):
             if arg.uses:
                 arguments[arg] = self.index(builder, nest, at[position])
-        for arg, operand, map in zip(op.body.args[rank:], op.inputs, op.maps, strict=True):
-            if arg.uses:
-                inner = compose(map, IndexMap(len(nest.space), at), nest.space).exprs
-                arguments[arg] = self.lane(builder, nest, operand, inner)
+        used = [arg for arg in op.body.args[rank:] if arg.uses]
+        for arg, need in zip(used, self.needs(nest, value, at), strict=True):
+            arguments[arg] = nest.cache[need]
         saved = builder.location
         results = self.inline(builder, op.body, arguments)
         builder.location = saved
@@ -231,7 +248,7 @@ class Nests:
         assert isinstance(op, Iterate)
         self.materialise_unaligned(op.inputs, op.space, op.maps)
         with self.nest(op.space, self.schedule.loops[self.labels.of(op)]) as (nest, builder):
-            self.compute(builder, nest, value, identity_indices(len(op.space)))
+            self.lane(builder, nest, value, identity_indices(len(op.space)))
 
     def materialise_unaligned(
         self, values: Sequence[Value], space: tuple[int, ...], maps: Sequence[IndexMap] = ()
