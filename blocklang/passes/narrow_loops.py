@@ -48,10 +48,10 @@ becomes
       return
     }
 
-A loop that only stores ends with the mask of its stores. One that folds lanes ends early if all lanes that it
-leaves out yield one value, which is computed by running the body with the mask false (its loads give `other`);
-`lanes` folds that padding in without visiting the lanes. A loop that writes a buffer ends early only if every
-loop that reads the buffer does so for the same bounds.
+A loop that only stores ends with the mask of its stores. One that folds lanes ends early if all lanes that
+it leaves out yield one value, which is computed by running the body with the mask false (its loads give
+`other`); `lanes` folds that padding in without visiting the lanes. A loop that writes a buffer ends early
+only if every loop that reads the buffer does so for the same bounds.
 
 Requires: level placed, equal masks are equal values. Keeps: all results; every effect and its order.
 """
@@ -86,11 +86,7 @@ def _own_bounds(mask: Value | None, loop: Operation) -> dict[Bounds, Value]:
     index = loop.regions[0].args[0]
     for part in conjuncts(mask):
         op = part.defining_op
-        if (
-            isinstance(op, InBounds)
-            and op.index is loop.regions[0].args[0]
-            and _outside(loop, op.low, op.high)
-        ):
+        if isinstance(op, InBounds) and op.index is index and _outside(loop, op.low, op.high):
             found[(op.low, op.high)] = part
     return found
 
@@ -174,11 +170,9 @@ class _Padding:
         """The values of the body that are the same in all lanes outside of the bounds; in program order."""
         self.uniform = set()
         for op in self.loop.body.ops:
-            if any(self._is_false(r) for r in op.results) or all(self._is_known(v) for v in self.needs(op)):
-                if isinstance(op, (Constant, InBounds)) or (
-                    isinstance(op, Elementwise) and self._is_silent(op)
-                ):
-                    self.uniform |= set(op.results)
+            decided = all(self._is_known(v) for v in self.needs(op)) and self._is_silent(op)
+            if decided or any(self._is_false(r) for r in op.results):
+                self.uniform |= set(op.results)
         return self.uniform
 
     def _is_silent(self, op: Operation) -> bool:
