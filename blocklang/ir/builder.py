@@ -40,7 +40,7 @@ class Builder:
     def after_op(cls, op: Operation) -> Builder:
         """A builder that inserts right after `op`, with its location."""
         assert op.parent is not None
-        position = op.parent.ops.index(op) + 1
+        position = op.parent.index_of(op) + 1
         follower = op.parent.ops[position] if position < len(op.parent.ops) else None
         return cls(op.parent, follower, op.location)
 
@@ -50,7 +50,7 @@ class Builder:
         if self.before is None:
             self.region.append(op)
         else:
-            self.region.insert(self.region.ops.index(self.before), op)
+            self.region.insert(self.region.index_of(self.before), op)
         return op
 
     def create(

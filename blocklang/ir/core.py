@@ -69,11 +69,12 @@ class Use:
 class Region:
     """A list of operations with arguments, held by an operation or a kernel."""
 
-    __slots__ = ("args", "ops", "parent")
+    __slots__ = ("_hint", "args", "ops", "parent")
 
     def __init__(self, arg_types: Iterable[Type] = (), names: Iterable[str] = ()) -> None:
         self.parent: Operation | Kernel | None = None
         self.ops: list[Operation] = []
+        self._hint = 0  # where an operation was looked up last
         self.args: list[Value] = [Value(t, self) for t in arg_types]
         for arg, name in zip(self.args, names, strict=False):
             arg.name = name
@@ -90,6 +91,15 @@ class Region:
     @property
     def terminator(self) -> Operation | None:
         return self.ops[-1] if self.ops and self.ops[-1].is_terminator else None
+
+    def index_of(self, operation: Operation) -> int:
+        """The position of an operation; fast near the position that was asked for last."""
+        for position in range(max(self._hint - 4, 0), min(self._hint + 5, len(self.ops))):
+            if self.ops[position] is operation:
+                self._hint = position
+                return position
+        self._hint = self.ops.index(operation)
+        return self._hint
 
     def append(self, operation: Operation) -> None:
         self.insert(len(self.ops), operation)
@@ -201,7 +211,7 @@ class Operation:
     def detach(self) -> Operation:
         """Take the operation out of its region, keeping operands and uses."""
         assert self.parent is not None
-        self.parent.ops.remove(self)
+        del self.parent.ops[self.parent.index_of(self)]
         self.parent = None
         return self
 
