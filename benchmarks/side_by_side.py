@@ -28,6 +28,9 @@ class Sample:
 
     times: tuple[float, ...]
 
+    def __str__(self) -> str:
+        return f"{self.median * 1e3:.2f} ({self.best * 1e3:.2f})"
+
     @property
     def median(self) -> float:
         return statistics.median(self.times)

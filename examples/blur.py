@@ -54,11 +54,11 @@ def launch(picture: np.ndarray, out: np.ndarray) -> None:
 def blur_in_numpy(picture: np.ndarray, dtype: type = np.float32) -> np.ndarray:
     """The same, computed in `dtype`; the edge is a frame of zeros that is not counted."""
     height, width, _ = picture.shape
-    framed = np.pad(picture.astype(dtype), ((1, 1), (1, 1), (0, 0)))
+    framed: np.ndarray = np.pad(picture.astype(dtype), ((1, 1), (1, 1), (0, 0)))
     total = sum(framed[y : y + height, x : x + width] for y in range(3) for x in range(3))
     rows = np.pad(np.full(height - 2, 3), 1, constant_values=2)
     cols = np.pad(np.full(width - 2, 3), 1, constant_values=2)
-    count = np.outer(rows, cols)[:, :, None].astype(dtype)
+    count: np.ndarray = np.outer(rows, cols)[:, :, None].astype(dtype)
     return (total / count + dtype(0.5)).astype(np.uint8)
 
 

@@ -102,9 +102,10 @@ def check(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def cosine_basis(n: int) -> np.ndarray:
     """The orthonormal n x n matrix of the cosine transform (DCT-II)."""
-    k, i = np.ogrid[:n, :n]
-    scale = np.where(k == 0, np.sqrt(1 / n), np.sqrt(2 / n))
-    return (scale * np.cos(np.pi * (2 * i + 1) * k / (2 * n))).astype(np.float32)
+    k, i = np.arange(n)[:, None], np.arange(n)
+    basis = np.cos(np.pi * (2 * i + 1) * k / (2 * n)) * np.sqrt(2 / n)
+    basis[0] = np.sqrt(1 / n)
+    return basis.astype(np.float32)
 
 
 def transform_photograph() -> tuple[np.ndarray, np.ndarray]:

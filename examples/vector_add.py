@@ -43,7 +43,7 @@ def main() -> None:
     out = np.empty_like(x)
     launch(x, y, out)
 
-    # float32 addition is correctly rounded, so every sum must be the exact one.
+    # The sum of two pixel values is a small integer, which float32 holds exactly.
     error = np.abs(out - (x.astype(np.float64) + y)).max()
     print(f"vector add of {x.size:,} numbers: largest error {error} (allowed: 0)")
     assert error == 0

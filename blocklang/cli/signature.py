@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from blocklang.diagnostics import Location, UsageError
 from blocklang.ir.types import SCALARS, PointerType, ScalarType
+from blocklang.language.dtypes import type_from_ir
 
 
 def _spellings() -> dict[str, ScalarType]:
@@ -98,7 +99,7 @@ def parse_definition(text: str) -> tuple[str, object]:
         raise UsageError(f"expected NAME=VALUE behind -D, got {text!r}", help="for instance -D BLOCK=1024")
     bare = value.removeprefix("tl.")
     if bare in DTYPES:
-        return name, DTYPES[bare]
+        return name, type_from_ir(DTYPES[bare])
     try:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError) as error:

@@ -5,6 +5,7 @@ Hints have no effect on the values; each returns its operand.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,6 +136,12 @@ class range:
         if unwrap(self.arg2) is None:
             return 0, self.arg1, step
         return self.arg1, self.arg2, step
+
+    def __iter__(self) -> Iterator[Any]:
+        """What a type checker sees of the loop; in a kernel it is the frontend's and the interpreter's."""
+        raise CompilationError(
+            f"tl.{type(self).__name__} loops in a kernel only", help="outside of one, write Python's `range`"
+        )
 
 
 class static_range(range):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+import blocklang.language as tl
 from blocklang.cli.signature import ArgumentType, parse_definition, parse_definitions, parse_signature
 from blocklang.diagnostics import UsageError
 from blocklang.ir.types import BF16, F16, F32, F64, I1, I32, U8, PointerType, ScalarType
@@ -74,8 +75,8 @@ def test_wrong_signatures(golden: GoldenCheck, name: str, text: str) -> None:
         ("ACTIVATION='relu'", "relu"),
         ("SHAPE=(2, 3)", (2, 3)),
         ("NOTHING=None", None),
-        ("TYPE=fp32", F32),
-        ("TYPE=tl.bfloat16", BF16),
+        ("TYPE=fp32", tl.float32),
+        ("TYPE=tl.bfloat16", tl.bfloat16),
     ],
 )
 def test_definitions(text: str, value: object) -> None:

@@ -1,0 +1,84 @@
+"""The `blocklang` command: look at a kernel at every stage, run scripts, examine the machine.
+
+    group       errors become messages and exit statuses
+    stages      `ir`, `llvm`, `asm`
+    kernels     which kernel is meant, and for which types and constants
+    signature   `--sig` and `-D`
+    scripts     running a user's file
+    ir_text     `.blir` files
+    doctor      what was found on this machine
+    output      files, pipes and coloured terminals
+    highlight   colours
+
+Nothing below imports this room.
+"""
+
+from __future__ import annotations
+
+import click
+
+from blocklang.cli.doctor import examine, version_of
+from blocklang.cli.group import ErrorGroup
+from blocklang.cli.scripts import existing_file, run_file
+from blocklang.cli.stages import COMMANDS
+
+EPILOG = """\b
+A first look:
+  blocklang ir examples/softmax.py --from-run
+  blocklang asm examples/vector_add.py --from-run
+  blocklang ir kernels.py:add --sig '*fp32,*fp32,*fp32,i32' -D BLOCK=1024
+
+\b
+Completion in your shell (put the line into the file that it reads at start):
+  bash: eval "$(_BLOCKLANG_COMPLETE=bash_source blocklang)"
+  zsh:  eval "$(_BLOCKLANG_COMPLETE=zsh_source blocklang)"
+  fish: _BLOCKLANG_COMPLETE=fish_source blocklang | source
+"""
+
+
+def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(f"blocklang {version_of('blocklang')}")
+        context.exit()
+
+
+@click.group(cls=ErrorGroup, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG)
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Print the version.",
+)
+def main() -> None:
+    """Block kernels in Python, compiled for this CPU: look at every stage of them, and run them."""
+
+
+@main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def run(script: str, arguments: tuple[str, ...]) -> None:
+    """Run a Python SCRIPT that launches kernels.
+
+    What follows the script's name is given to it. A mistake in a kernel or a launch is shown with its line,
+    not with the frames of this command.
+
+    \b
+      blocklang run examples/blur.py
+      blocklang run examples/matmul.py 1000 700 333
+    """
+    run_file(existing_file(script), arguments)
+
+
+@main.command()
+def doctor() -> None:
+    """Say what blocklang found on this machine, test it, and suggest what to change.
+
+    Exits with status 1 if a kernel cannot be compiled and run.
+    """
+    examine()
+
+
+for command in COMMANDS:
+    main.add_command(command)

@@ -1,0 +1,5 @@
+def main():
+    raise ValueError("the script's own mistake")
+
+
+main()

@@ -1,0 +1,6 @@
+import blocklang as bl
+
+
+@bl.jit
+def broken(x:
+    pass
