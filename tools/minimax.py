@@ -292,7 +292,7 @@ def trigonometric_tables() -> Iterator[Table]:
 
 
 def inverse_trigonometric_tables() -> Iterator[Table]:
-    """atan(w) = w + w**3 P(w**2) on |w| <= 1, asin(w) = w + w**3 P(w**2) on |w| <= 1/2. The f32 ones run in f64."""
+    """atan(w) and asin(w) = w + w**3 P(w**2), |w| at most 1 and 1/2; those of f32 are computed in f64."""
     functions = (("ATAN", mpmath.atan, mpf(1), 10, 22), ("ASIN", mpmath.asin, mpf(1) / 4, 6, 13))
     for name, function, top, few, many in functions:
         for dtype, terms in (("F32", few), ("F64", many)):
@@ -364,7 +364,7 @@ def error_function_tables() -> Iterator[Table]:
         yield Table(
             f"ERFC_{dtype.upper()}",
             "f64",
-            f"(x + {ERFC_CENTRE}) exp(x**2) erfc(x) on 1/2 <= x <= 28, in (x - {ERFC_CENTRE}) / (x + {ERFC_CENTRE})",
+            "(x + 3) exp(x**2) erfc(x) on 1/2 <= x <= 28, in (x - 3) / (x + 3)",
             scaled_erfc,
             (erfc_argument(mpf(0.5)), erfc_argument(mpf(28))),
             terms,
@@ -470,8 +470,12 @@ SPLITS = (
     Split("LOG2_E_F64", "f64", "1/log(2)", log2_e, 53),
     Split("LOG10_E_F32", "f32", "1/log(10)", log10_e, 24),
     Split("LOG10_E_F64", "f64", "1/log(10)", log10_e, 53),
-    Split("LOG10_2_F32", "f32", "log10(2), the products of the high part with |k| <= 2**9 exact", log10_2, 15),
-    Split("LOG10_2_F64", "f64", "log10(2), the products of the high part with |k| <= 2**12 exact", log10_2, 41),
+    Split(
+        "LOG10_2_F32", "f32", "log10(2), the products of the high part with |k| <= 2**9 exact", log10_2, 15
+    ),
+    Split(
+        "LOG10_2_F64", "f64", "log10(2), the products of the high part with |k| <= 2**12 exact", log10_2, 41
+    ),
     Split("TWO_LOG2_E", "f64", "2/log(2)", lambda: 2 * log2_e(), 53),
     Split("HALF_PI", "f64", "pi/2", half_pi, 53, 3),
     Split("TWO_OVER_PI", "f64", "2/pi", two_over_pi, 53, 1),
@@ -488,10 +492,24 @@ def two_over_pi_words(skipped: int, words: int) -> list[int]:
     return [scaled >> 64 * (words - 1 - i) & (1 << 64) - 1 for i in range(words)]
 
 
-WORDS = (
-    ("TWO_OVER_PI_WORDS_F32", "bits 7 to 198 of 2/pi behind the point, bit 0 being the first", 7, 3),
-    ("TWO_OVER_PI_WORDS_F64", "24 zeros, then the bits of 2/pi behind the point", -24, 19),
-)
+def two_over_pi_band(exponent: int) -> list[float]:
+    """Return the bits of 2/pi that matter for an f32 from 2**exponent on: 29, 29, and 53 bits.
+
+    Bits of weight 2**(25 - exponent) and more give multiples of 4 with such numbers.
+    """
+    position, parts = 25 - exponent, []
+    for width in (29, 29, 53):
+        position -= width
+        with mpmath.workprec(400):
+            digits = int(mpmath.floor(mpmath.ldexp(2 / mpmath.pi, -position))) % (1 << width)
+        parts.append(float(mpmath.ldexp(digits, position)))
+    return parts
+
+
+FIRST_BAND, BAND_WIDTH = 32, 24
+BANDS = tuple(range(FIRST_BAND, 128, BAND_WIDTH))
+
+WORDS = (("TWO_OVER_PI_WORDS_F64", "24 zeros, then the bits of 2/pi behind the point", -24, 19),)
 
 
 def render() -> str:
@@ -505,6 +523,13 @@ def render() -> str:
     for name, comment, skipped, count in WORDS:
         words = [f"    0x{word:016X}," for word in two_over_pi_words(skipped, count)]
         lines += ["", f"# {comment}", f"{name} = (", *words, ")"]
+    lines += [
+        "",
+        "# for each exponent of an f32 from which on it holds: the bits of 2/pi that matter, in parts",
+    ]
+    lines += ["TWO_OVER_PI_BANDS = ("]
+    lines += [f"    ({exponent}, {two_over_pi_band(exponent)})," for exponent in BANDS]
+    lines += [")"]
     for table in tables():
         coefficients = fit(table)
         error = largest_error(table, coefficients)

@@ -66,13 +66,6 @@ HALF_PI = (
 # 2/pi
 TWO_OVER_PI = (0.6366197723675814,)
 
-# bits 7 to 198 of 2/pi behind the point, bit 0 being the first
-TWO_OVER_PI_WORDS_F32 = (
-    0x7CC1B727220A94FE,
-    0x13ABE8FA9A6EE06D,
-    0xB14ACC9E21C820FF,
-)
-
 # 24 zeros, then the bits of 2/pi behind the point
 TWO_OVER_PI_WORDS_F64 = (
     0x000000A2F9836E4E,
@@ -94,6 +87,14 @@ TWO_OVER_PI_WORDS_F64 = (
     0xE5F17B3D0739F78A,
     0x5292EA6BFB5FB11F,
     0x8D5D0856033046FC,
+)
+
+# for each exponent of an f32 from which on it holds: the bits of 2/pi that matter, in parts
+TWO_OVER_PI_BANDS = (
+    (32, [0.003807272354606539, 1.2974804038242901e-11, 2.6290565170974656e-20]),
+    (56, [7.118246443671428e-11, 5.412865960671359e-19, 1.0344533474420154e-27]),
+    (80, [1.6153797855624593e-17, 2.526826028529932e-26, 7.053217946672059e-35]),
+    (104, [1.1109428133944797e-24, 9.372006500203007e-34, 4.420676015940119e-42]),
 )
 
 # (exp(r) - 1 - r) / r**2 on |r| <= log(2)/2

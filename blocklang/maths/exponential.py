@@ -61,21 +61,25 @@ def exp(steps: Steps[V], table: ExponentialTable, x: V) -> V:
 
 
 def exp_parts(lanes: Lanes[V], table: ExponentialTable, x: V) -> tuple[V, V]:
-    """Return factors whose product is exp(x): one near 1, and a power of two, which must be a normal number."""
+    """Return factors of exp(x): one near 1, and a power of two, which must be a normal number."""
     biased, n = nearest_exponent(lanes, x, table.format.bias)
     r = subtract_multiple(lanes, table, x, n)
     return lanes.polynomial(r, (1.0, 1.0, *table.exp)), power_of_two(lanes, biased)
 
 
 def exp_times(lanes: Lanes[V], table: ExponentialTable, x: tuple[V, V], factor: tuple[V, V]) -> V:
-    """exp(x) times a factor near 1, both given as a value within the clamps and a rest below its last place."""
+    """exp(x) times a factor, each in two parts, x within the clamps and the factor near 1."""
     steps = lanes.steps
     biased, n = nearest_exponent(lanes, x[0], 2 * table.format.bias)
     high, low = (lanes.number(-part) for part in table.ln2)
     r = steps.add(steps.fma(n, high, x[0]), steps.fma(n, low, x[1]))
-    growth = steps.mul(r, lanes.polynomial(r, (1.0, *table.exp)))
-    rest = steps.fma(factor[1], growth, factor[1])
-    value = steps.add(factor[0], steps.fma(factor[0], growth, rest))
+    # factor (1 + r + q): the products and sums of the first two terms are kept in two parts.
+    q = steps.mul(steps.mul(r, r), lanes.polynomial(r, table.exp))
+    product, lost = lanes.two_product(factor[0], r)
+    high, low = lanes.fast_two_sum(factor[0], product)
+    rest = steps.fma(factor[1], steps.add(r, q), factor[1])
+    low = steps.add(low, steps.add(lost, rest))
+    value = steps.add(high, steps.fma(factor[0], q, low))
     return scale_by_power(lanes, value, biased)
 
 

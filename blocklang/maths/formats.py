@@ -113,7 +113,8 @@ class Lanes(Generic[V]):
         return self.from_bits(self.steps.ior(self.bits_of(size), sign))
 
     def fast_two_sum(self, large: V, small: V) -> tuple[V, V]:
-        """Return the rounded sum and its error: exact if `large` is 0, or a multiple of the last place of `small`.
+        """Return the rounded sum and its error: exact if `large` is 0, or a multiple of the last place of
+        `small`.
 
         The latter holds whenever `large` is not below `small` in exponent.
         """

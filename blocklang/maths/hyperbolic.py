@@ -1,8 +1,8 @@
 """Recipes of tanh, sinh and cosh.
 
-tanh is an odd polynomial near 0; beyond, 1 - 2 / (exp(2|x|) + 1), where the subtraction no longer cancels. sinh is
-one too; beyond, and for cosh, exp(x) and exp(-x) come from the even and the odd part of one exp(r), r the rest of
-x over log(2), and no division. Everything is computed on every lane and one result is selected.
+tanh is an odd polynomial near 0; beyond, 1 - 2 / (exp(2|x|) + 1), where the subtraction no longer cancels.
+sinh is one too; beyond, and for cosh, exp(x) and exp(-x) come from the even and the odd part of one exp(r), r
+the rest of x over log(2), and no division. Everything is computed on every lane and one result is selected.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ class ExpParts(Generic[V]):
 def split_exp(lanes: Lanes[V], table: SinhTable, x: V, near: V) -> ExpParts[V]:
     """Split |x| = n log(2) + r, n = 0 where `near`, with a = 2**(n-2) and b = 2**(-n-2).
 
-    The quarters keep powers finite where results are. b is 0 where it does not matter, before it would underflow.
+    The quarters keep powers finite where results are. b is 0 where it does not matter, before it would
+    underflow.
     """
     steps, form = lanes.steps, lanes.format
     clamped = lanes.at_most(steps.abs(x), (form.bias + 2.25) / exponential.LOG2_E)

@@ -51,23 +51,35 @@ def atan(lanes: Lanes[V], x: V, polynomial: Sequence[float]) -> V:
     return lanes.with_sign_of(finish(lanes, base, w, steps.mul(w, w), polynomial), x)
 
 
-def atan2(lanes: Lanes[V], y: V, x: V, polynomial: Sequence[float]) -> V:
+def atan2(lanes: Lanes[V], y: V, x: V, polynomial: Sequence[float], *, precise: bool = False) -> V:
     """The angle of the quotient of the smaller over the larger size, put into the octant of the point."""
     steps = lanes.steps
     zero, one = lanes.number(0.0), lanes.number(1.0)
     y_size, x_size = steps.abs(y), steps.abs(x)
     steep = steps.gt(y_size, x_size)
     small, large = steps.select(steep, x_size, y_size), steps.select(steep, y_size, x_size)
-    w = steps.div(small, large)
     # 0/0 is angle 0, inf/inf that of 1.
-    w = steps.select(steps.eq(small, large), steps.select(steps.eq(large, zero), zero, one), w)
-    left = steps.lt(steps.bitcast(x, lanes.format.int_dtype), lanes.integer(0))
+    equal = steps.select(steps.eq(large, zero), zero, one)
+    w = steps.select(steps.eq(small, large), equal, steps.div(small, large))
+    left = steps.lt(lanes.bits_of(x), lanes.integer(0))
+    falling = either(lanes, steep, left)
     base = choose_base(lanes, steep, 1, choose_base(lanes, left, 2, no_base(lanes)))
-    w_signed = flip(lanes, either(lanes, steep, left), w)
-    angle = finish(lanes, base, w_signed, steps.mul(w, w), polynomial)
+    if precise:
+        rest = flip(lanes, falling, quotient_rest(lanes, small, large, w))
+        base = base[0], steps.add(base[1], rest)
+    angle = finish(lanes, base, flip(lanes, falling, w), steps.mul(w, w), polynomial)
     # A comparison with NaN may have dropped it.
     angle = steps.select(steps.eq(x, x), angle, x_size)
     return lanes.with_sign_of(steps.select(steps.eq(y, y), angle, y_size), y)
+
+
+def quotient_rest(lanes: Lanes[V], numerator: V, denominator: V, quotient: V) -> V:
+    """What a quotient of at most 1 lost, or 0 where that is not known: at infinities, and underflow."""
+    steps = lanes.steps
+    residual = steps.fma(steps.neg(quotient), denominator, numerator)
+    rest = steps.div(residual, denominator)
+    sound = steps.lt(steps.abs(rest), lanes.number(2.0**-lanes.format.fraction_bits))
+    return steps.select(sound, rest, lanes.number(0.0))
 
 
 def either(lanes: Lanes[V], a: V, b: V) -> V:
@@ -78,7 +90,7 @@ def either(lanes: Lanes[V], a: V, b: V) -> V:
 
 
 def reduce_arc(lanes: Lanes[V], x: V) -> tuple[V, V, V]:
-    """Return w and its square, and whether |x| is large: w = |x|, or sqrt((1 - |x|) / 2), the half angle's sine."""
+    """Return w, its square, and whether |x| is large: w = |x|, or sqrt((1 - |x|) / 2) where it is."""
     steps = lanes.steps
     size, half = steps.abs(x), lanes.number(0.5)
     large = steps.gt(size, half)
@@ -131,7 +143,7 @@ def atan2_f32(steps: Steps[V], y: V, x: V) -> V:
 
 
 def atan2_f64(steps: Steps[V], y: V, x: V) -> V:
-    return atan2(Lanes(steps, F64), y, x, coefficients.ATAN_F64)
+    return atan2(Lanes(steps, F64), y, x, coefficients.ATAN_F64, precise=True)
 
 
 def asin_f32(steps: Steps[V], x: V) -> V:

@@ -111,7 +111,7 @@ def log2(steps: Steps[V], table: LogarithmTable, x: V) -> V:
 
 
 def log10(steps: Steps[V], table: LogarithmTable, x: V) -> V:
-    """log10(x) = k log10(2) + (f high + (k low' + f (low + f P(f)))), as `log2` with log10(2) in two parts."""
+    """log10(x) = k log10(2) + (f high + f (low + f P(f))), as `log2` with log10(2) in two parts."""
     lanes = Lanes(steps, table.format)
     k, f = split(lanes, table, x)
     high, low = table.log10_e

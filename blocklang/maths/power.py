@@ -1,7 +1,7 @@
 """Recipe of pow: 2**(y log2|x|).
 
-The f32 function computes in f64 and rounds once. The f64 function carries the logarithm, and its product with y,
-in two parts: an error of 2**-53 in a logarithm of 1000 would be 2**-43 in the result.
+The f32 function computes in f64 and rounds once. The f64 function carries the logarithm, and its product with
+y, in two parts: an error of 2**-53 in a logarithm of 1000 would be 2**-43 in the result.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def multiply(lanes: Lanes[V], a: tuple[V, V], b: tuple[V, V]) -> tuple[V, V]:
 
 
 def with_special_cases(lanes: Lanes[V], x: V, y: V, value: V) -> V:
-    """Give the sign of x where y is odd, NaN where x is negative and y not integral, and the results that are 1.
+    """Give the sign of x where y is odd, NaN where x < 0 and y is not integral, and the results that are 1.
 
     value is |x|**y, right but where |x| or y is 1, 0 or infinite against each other (1**inf, 0**0, inf**0).
     """

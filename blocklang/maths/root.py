@@ -1,7 +1,7 @@
 """Recipes of the roots: sqrt (a step, listed so that the table is whole), rsqrt and cbrt.
 
-cbrt iterates on the reciprocal of the cube root, which needs no division, and ends with one correction of the root
-itself by its exact residual.
+cbrt iterates on the reciprocal of the cube root, which needs no division, and ends with one correction of the
+root itself by its exact residual.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def cbrt(steps: Steps[V], form: Format, iterations: int, x: V) -> V:
 
 
 def split_cube(lanes: Lanes[V], size: V) -> tuple[V, V, V]:
-    """Return 2**q, z, and a first 1 / cbrt(z), of a polynomial in its significand and a factor for its exponent."""
+    """Return 2**q, z, and a first 1 / cbrt(z): a polynomial of its significand, a factor for its exponent."""
     steps, form = lanes.steps, lanes.format
     subnormal = steps.lt(size, lanes.number(form.smallest_normal))
     lift = 3 * (form.fraction_bits // 3 + 1)

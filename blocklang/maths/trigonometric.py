@@ -2,12 +2,12 @@
 
 |x| = n pi/2 + r with |r| <= pi/4; n modulo 4 says which of sin(r), cos(r) is the result, and its sign. Up to
 a limit, n is read from the low bits of a sum with a large constant and r comes from fma with pi/2 in parts.
-Beyond, a window of the bits of 2/pi is multiplied by the integer significand of x (Payne and Hanek): bits
-above the window would add multiples of 4 to n, bits below it do not matter.
+Beyond, x is multiplied by those bits of 2/pi that matter at its exponent (Payne and Hanek): bits above them
+would add multiples of 4 to n, bits below do not reach the result.
 
 The f32 functions compute in f64 from the reduction on and round once at the end: this costs fewer
 instructions than a reduction in f32 with a compensated remainder, and is more precise. The f64 functions
-carry a remainder in two parts.
+carry a remainder in two parts, and reduce huge arguments in integers.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from blocklang.maths.steps import Steps, V
 
 (TWO_OVER_PI,) = coefficients.TWO_OVER_PI
 LOW_WORD = 0xFFFFFFFF
-# Where the integer reduction takes over: the exponent at which its table of bits begins.
-LIMIT_EXPONENT_F32 = 32
+# Where the reduction by bits of 2/pi takes over: the exponent at which its table begins.
+LIMIT_EXPONENT_F32 = coefficients.TWO_OVER_PI_BANDS[0][0]
 LIMIT_EXPONENT_F64 = 30
 
 
@@ -99,55 +99,37 @@ def nearest_quadrant(lanes: Lanes[V], x: V) -> tuple[V, V]:
 
 
 def reduce_huge_f32(lanes: Lanes[V], x: V) -> tuple[V, V]:
-    """Reduce x = M 2**e, M of 24 bits, by a window of 96 bits of 2/pi whose first has weight 2 in the
-    product.
+    """Reduce x by the bits of 2/pi that matter at its exponent, in three parts.
 
-    The product modulo 2**96 holds n modulo 4 in its first two bits; 32 bits at its end are not needed.
+    The products with the first two have 53 bits and are exact, and so are their fractions and the sum of
+    these where it is small; infinity and NaN give NaN.
     """
     steps = lanes.steps
-    bits = lanes.bits_of(x)
-    significand = lshr(lanes, steps.iand(bits, lanes.integer(F64.fraction_mask)), 29)
-    significand = steps.ior(significand, lanes.integer(1 << 23))
-    offset = steps.isub(lshr(lanes, bits, 52), lanes.integer(F64.bias + LIMIT_EXPONENT_F32))
-    first, second, third = (lanes.integer(word) for word in coefficients.TWO_OVER_PI_WORDS_F32)
-    late = steps.ge(offset, lanes.integer(64))
-    words = (steps.select(late, second, first), steps.select(late, third, second), third)
-    high, low = window(lanes, words, offset)
-    product = steps.shl(steps.imul(significand, lshr(lanes, high, 32)), lanes.integer(32))
-    product = steps.iadd(product, steps.imul(significand, steps.iand(high, lanes.integer(LOW_WORD))))
-    product = steps.iadd(product, lshr(lanes, steps.imul(significand, lshr(lanes, low, 32)), 32))
-    quadrant, fraction = split_quadrant(lanes, product)
-    r = steps.mul(steps.cast(fraction, "f64"), lanes.number(math.ldexp(coefficients.HALF_PI[0], -62)))
-    return quadrant, only_finite(lanes, x, r)
+    first, second, third = band_of(lanes, x)
+    quadrant, fraction = nearest_integer(lanes, steps.mul(x, first))
+    more, rest = nearest_integer(lanes, steps.mul(x, second))
+    last, fraction = nearest_integer(lanes, steps.fma(x, third, steps.add(fraction, rest)))
+    quadrant = steps.add(steps.add(quadrant, more), last)
+    magic = lanes.number(lanes.format.rounding_magic)
+    r = steps.mul(fraction, lanes.number(coefficients.HALF_PI[0]))
+    return lanes.bits_of(steps.add(quadrant, magic)), r
 
 
-def lshr(lanes: Lanes[V], value: V, count: int) -> V:
-    return lanes.steps.lshr(value, lanes.integer(count))
-
-
-def window(lanes: Lanes[V], words: Sequence[V], offset: V) -> list[V]:
-    """Cut 64-bit words from a bit string, beginning at `offset` modulo 64 of its first word; one word
-    less."""
+def band_of(lanes: Lanes[V], x: V) -> list[V]:
+    """Choose the three parts of 2/pi by the exponent of x."""
     steps = lanes.steps
-    left = steps.iand(offset, lanes.integer(63))
-    right = steps.isub(lanes.integer(63), left)
-    return [
-        steps.ior(steps.shl(here, left), steps.lshr(lshr(lanes, after, 1), right))
-        for here, after in pairwise(words)
-    ]
+    (_, lowest), *others = coefficients.TWO_OVER_PI_BANDS
+    parts = [lanes.number(part) for part in lowest]
+    for exponent, band in others:
+        here = steps.ge(x, lanes.number(2.0**exponent))
+        parts = [steps.select(here, lanes.number(b), a) for a, b in zip(parts, band, strict=True)]
+    return parts
 
 
-def split_quadrant(lanes: Lanes[V], product: V) -> tuple[V, V]:
-    """Split a fixed-point number, two bits before the point, into its nearest integer and a signed rest."""
-    steps = lanes.steps
-    quadrant = lshr(lanes, steps.iadd(product, lanes.integer(1 << 61)), 62)
-    return quadrant, steps.isub(product, steps.shl(quadrant, lanes.integer(62)))
-
-
-def only_finite(lanes: Lanes[V], x: V, r: V) -> V:
-    """Replace the remainder of infinity and NaN, which the integer reduction takes for numbers, by NaN."""
-    finite = lanes.steps.lt(x, lanes.number(math.inf))
-    return lanes.steps.select(finite, r, lanes.number(math.nan))
+def nearest_integer(lanes: Lanes[V], x: V) -> tuple[V, V]:
+    """Split into the nearest integer and what is left."""
+    integer = lanes.steps.round_even(x)
+    return integer, lanes.steps.sub(x, integer)
 
 
 def sin_f64(steps: Steps[V], x: V) -> V:
@@ -203,8 +185,10 @@ def sine_parts_f64(lanes: Lanes[V], r: V, rest: V) -> tuple[V, V]:
 
 
 def cosine_parts_f64(lanes: Lanes[V], r: V, rest: V) -> tuple[V, V]:
-    """cos(r + rest) = 1 - r**2/2 + (r**4 P(r**2) - r rest), as two terms; what 1 - r**2/2 loses is in the
-    second."""
+    """cos(r + rest) = 1 - r**2/2 + (r**4 P(r**2) - r rest), as two terms.
+
+    What 1 - r**2/2 loses is in the second.
+    """
     steps = lanes.steps
     square = steps.mul(r, r)
     half = steps.mul(square, lanes.number(0.5))
@@ -224,8 +208,8 @@ def reduce_f64(steps: Steps[V], x: V) -> tuple[Lanes[V], V, tuple[V, V]]:
     high, middle, low = coefficients.HALF_PI
     # Exact: both terms are multiples of 2**-53, or of the last place of a smaller x, and nearly equal.
     exact = steps.fma(n, lanes.number(-high), size)
-    # A difference and its error, though the first term may be the smaller one: it is a multiple of the other's
-    # last place.
+    # A difference and its error, though the first term may be the smaller one: it is a multiple of the
+    # other's last place.
     product = steps.mul(n, lanes.number(middle))
     r = steps.sub(exact, product)
     lost = steps.sub(steps.sub(exact, r), product)
@@ -331,3 +315,31 @@ def scale_to_angle(lanes: Lanes[V], fraction: V, below: V) -> tuple[V, V]:
     rest = steps.fma(high, half_pi, steps.neg(r))
     rest = steps.fma(high, half_pi_rest, rest)
     return r, steps.fma(low, half_pi, rest)
+
+
+def lshr(lanes: Lanes[V], value: V, count: int) -> V:
+    return lanes.steps.lshr(value, lanes.integer(count))
+
+
+def window(lanes: Lanes[V], words: Sequence[V], offset: V) -> list[V]:
+    """Cut 64-bit words from a bit string, beginning at bit `offset` modulo 64; one word less."""
+    steps = lanes.steps
+    left = steps.iand(offset, lanes.integer(63))
+    right = steps.isub(lanes.integer(63), left)
+    return [
+        steps.ior(steps.shl(here, left), steps.lshr(lshr(lanes, after, 1), right))
+        for here, after in pairwise(words)
+    ]
+
+
+def split_quadrant(lanes: Lanes[V], product: V) -> tuple[V, V]:
+    """Split a fixed-point number, two bits before the point, into its nearest integer and a signed rest."""
+    steps = lanes.steps
+    quadrant = lshr(lanes, steps.iadd(product, lanes.integer(1 << 61)), 62)
+    return quadrant, steps.isub(product, steps.shl(quadrant, lanes.integer(62)))
+
+
+def only_finite(lanes: Lanes[V], x: V, r: V) -> V:
+    """Replace the remainder of infinity and NaN, which the integer reduction takes for numbers, by NaN."""
+    finite = lanes.steps.lt(x, lanes.number(math.inf))
+    return lanes.steps.select(finite, r, lanes.number(math.nan))

@@ -1,7 +1,8 @@
 """The largest error of an f32 recipe over all 2**32 arguments: `python -m tests.maths.exhaustive [NAME ...]`.
 
-The exact value is the recipe of the same function in f64, which `test_accuracy.py` judges by mpmath: its error is
-less than a hundred-millionth of an f32's last place. Both, and the error, run as one compiled recipe.
+The exact value is the recipe of the same function in f64, which `test_accuracy.py` judges by mpmath: its
+error is less than a hundred-millionth of an f32's last place. Both, and the error, run as one compiled
+recipe.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ CHUNK = 1 << 20
 
 
 def error_in_ulp(recipe: Recipe) -> Recipe:
-    """A recipe for the error of a recipe of one f32 argument; infinite where only one result is finite, or NaN."""
+    """A recipe for the error of an f32 recipe; infinite where only one result is finite, or is NaN."""
     exact_recipe = RECIPES[recipe.name, "f64"]
 
     def function(steps: Steps[V], x: V) -> V:
@@ -32,9 +33,7 @@ def error_in_ulp(recipe: Recipe) -> Recipe:
         error = steps.cast(steps.mul(distance, ulps_per_unit(double, exact)), "f32")
         rounded = steps.cast(exact, "f32")
         infinity = single.number(math.inf)
-        finite = steps.logical_and(
-            steps.lt(steps.abs(got), infinity), steps.lt(steps.abs(rounded), infinity)
-        )
+        finite = steps.logical_and(steps.lt(steps.abs(got), infinity), steps.lt(steps.abs(rounded), infinity))
         both_nan = steps.logical_and(steps.ne(got, got), steps.ne(rounded, rounded))
         same = steps.logical_or(steps.eq(got, rounded), both_nan)
         return steps.select(finite, error, steps.select(same, single.number(0.0), infinity))

@@ -88,7 +88,7 @@ def test_f64_keeps_its_stated_error_on_dense_samples(recipe: Recipe) -> None:
 
 
 def near_multiples_of_half_pi(dtype: str, count: int) -> Array:
-    """The floats nearest to k pi/2 for k = m 2**e: reductions lose most bits there, those of big k far more."""
+    """The floats nearest to k pi/2 for k = m 2**e, where reductions cancel."""
     generator = np.random.default_rng(SEED)
     form = FORMATS[dtype]
     values = []
