@@ -221,13 +221,13 @@ class Report:
     def _lines(self) -> Iterator[str]:
         yield f"{self.machine}\n"
         yield f"`{self.command}`; milliseconds, median (best) of interleaved samples\n"
-        yield "| workload | threads | blocklang | NumPy | NumPy / blocklang | goal |"
+        yield "| workload | threads | blocklang | NumPy | NumPy / blocklang: medians (bests) | goal |"
         yield "| --- | --- | --- | --- | --- | --- |"
         for name, peers in self.samples.items():
             row, ours, theirs = ROWS[name], peers["blocklang"], peers["numpy"]
             goal = f">= {row.goal}" if row.goal else ""
-            ratio = theirs.median / ours.median
-            yield f"| {row.workload} | {row.threads} | {ours} | {theirs} | {ratio:.2f} | {goal} |"
+            ratio = f"{theirs.median / ours.median:.2f} ({theirs.best / ours.best:.2f})"
+            yield f"| {row.workload} | {row.threads} | {ours} | {theirs} | {ratio} | {goal} |"
         if {"matmul", "matmul2"} <= self.samples.keys():
             one, two = (self.samples[name]["blocklang"].median for name in ("matmul", "matmul2"))
             yield f"\nTwo threads run matmul {one / two:.2f} times as fast as one (goal: 1.6)."

@@ -82,6 +82,7 @@ def main() -> None:
     times = time_in_turns(
         {"blocklang": lambda: launch(before, blurred), "NumPy": lambda: blur_in_numpy(before)}
     )
+    print(f"median times (blocklang with up to {bl.get_num_threads()} threads):")
     print(format_times(times))
 
 

@@ -73,6 +73,7 @@ def main() -> None:
             "NumPy": lambda: layer_norm_in_numpy(x, weight, bias),
         }
     )
+    print(f"median times (blocklang with up to {bl.get_num_threads()} threads):")
     print(format_times(times))
 
 

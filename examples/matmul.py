@@ -134,6 +134,7 @@ def main() -> None:
     c = np.empty((a.shape[0], b.shape[1]), np.float32)
     into = np.empty_like(c)
     times = time_in_turns({"blocklang": lambda: launch(a, b, c), "NumPy": lambda: np.matmul(a, b, out=into)})
+    print(f"median times (blocklang with up to {bl.get_num_threads()} threads):")
     print(format_times(times))
 
 

@@ -64,6 +64,7 @@ def main() -> None:
     times = time_in_turns(
         {"blocklang": lambda: launch(scores, weights), "NumPy": lambda: softmax_in_numpy(scores)}
     )
+    print(f"median times (blocklang with up to {bl.get_num_threads()} threads):")
     print(format_times(times))
 
 

@@ -50,6 +50,7 @@ def main() -> None:
 
     into = np.empty_like(x)
     times = time_in_turns({"blocklang": lambda: launch(x, y, out), "NumPy": lambda: np.add(x, y, out=into)})
+    print(f"median times (blocklang with up to {bl.get_num_threads()} threads):")
     print(format_times(times))
 
 
