@@ -139,6 +139,7 @@ class _Nest:
         self.intervals: dict[Value, Interval | None] = {}
         self.conditions: dict[Value, list[Value]] = {}
         self.steps = IndexSteps()
+        self.leaves: set[Value] = set()  # integers of which only the type is known: they may have wrapped
         self.indices: dict[Value, Group | Lanes] = {}
         for op in (root, *(o for region in root.regions for o in region.walk())):
             if isinstance(op, (Group, Lanes)):
@@ -252,7 +253,10 @@ class _Nest:
                 operands[0] is not None and operands[0].is_static and operands[1] is not None
             ):
                 return self._static_quotient(op, operands[0], operands[1])
-        return type_interval(type) if type.bits < 32 else None
+        if type.bits >= 32:
+            return None
+        self.leaves.add(value)
+        return type_interval(type)
 
     def _inherit(self, op: Operation) -> None:
         self.conditions[op.results[0]] = [c for v in op.operands for c in self.conditions.get(v, [])]
@@ -318,14 +322,14 @@ class _Nest:
     def conditions_of(self, op: Operation) -> list[Value] | None:
         """What must hold for `op` to be rewritten; None if it cannot be."""
         values = [op.offset] if isinstance(op, Offset) else list(op.operands)
-        if isinstance(op, Compare) and (_lane_loop(op) is None or not self._follows_loop(op)):
-            return None
         found: list[Value] = []
         for value in values:
             self.prepare(value)
             if self.interval(value) is None:
                 return None
             found += self.conditions[value]
+        if isinstance(op, Compare) and (_lane_loop(op) is None or not self._follows_loop(op)):
+            return None
         if not isinstance(op, Compare) and isinstance(values[0].defining_op, (Minimum, Maximum)):
             return None  # already a leaf: nothing to gain
         return list(dict.fromkeys(found))
@@ -337,8 +341,27 @@ class _Nest:
         loop = _varying_loop(self.steps, op)
         if loop is None:
             return False
-        left, right = (self.steps.of(v, loop.body.args[0]) for v in op.operands)
-        return left is not None and right is not None and abs(left - right) == 1
+        index = loop.body.args[0]
+        left, right = (self.steps.of(v, index) for v in op.operands)
+        if left is None or right is None or abs(left - right) != 1:
+            return False
+        return not any(self.may_wrap_along(v, index) for v in op.operands)
+
+    def may_wrap_along(self, value: Value, index: Value) -> bool:
+        """True if an integer that may have wrapped, and changes with `index`, is part of `value`."""
+        stack, seen = [value], set()
+        while stack:
+            current = stack.pop()
+            op = current.defining_op
+            if op is None or current in seen or current not in self.inside:
+                continue
+            seen.add(current)
+            if current in self.leaves:
+                if self.steps.of(current, index) != 0:
+                    return True
+            else:
+                stack += op.operands
+        return False
 
 
 def _is_integer(value: Value) -> bool:
@@ -410,7 +433,7 @@ class _Rewriter:
     def _widen_operation(self, op: Operation, original: Value, value: Value) -> Value:
         copy = value.defining_op
         assert copy is not None
-        if self.nest.interval(original) is None:
+        if self.nest.interval(original) is None or original in self.nest.leaves:
             return self._cast(value)
         match op:
             case Constant():
@@ -435,7 +458,11 @@ class _Rewriter:
         wrapped = compare.result
         zero = builder.value(Constant, value=0, result_types=[I64])
         loop = _varying_loop(steps, compare)
-        if loop is not None and steps.of(x, loop.body.args[0]) == 1:
+        if (
+            loop is not None
+            and steps.of(x, loop.body.args[0]) == 1
+            and not any(self.nest.may_wrap_along(op.lhs, index) for index in self.nest.indices)
+        ):
             bound = as_bounds(steps, compare, x, m, loop)
             wrapped.replace_all_uses_with(bound)
             wrapped = bound
@@ -508,9 +535,9 @@ def _at(
 
 def _apply_unconditional(nest: _Nest) -> None:
     rewriter = _Rewriter(nest)
-    for op in list(nest.targets()):
-        if nest.conditions_of(op) == []:
-            rewriter.rewrite(op)
+    # All are judged before the first is rewritten: the nest knows nothing of the values that rewriting makes.
+    for op in [op for op in nest.targets() if nest.conditions_of(op) == []]:
+        rewriter.rewrite(op)
 
 
 def _version(root: Operation) -> Operation:

@@ -35,7 +35,8 @@ class PerturbedSchedule:
                 schedule.contracts[label] = self._contract(label, op, target)
             elif isinstance(op, Iterate):
                 label = labels.of(op)
-                schedule.loops[label] = self._loop(label, op, schedule.loops[label])
+                if label in schedule.loops:  # others are computed where they are read
+                    schedule.loops[label] = self._loop(label, op, schedule.loops[label])
                 if not is_root(op):
                     self._keep(schedule, labels, op)
         return schedule
@@ -64,6 +65,8 @@ class PerturbedSchedule:
             draw = self._random(f"keep {label}").random()
             if is_producer(value) and isinstance(value.type, BlockType) and draw < 0.2:
                 schedule.kept.setdefault(label, "perturbed")
+                order = tuple(range(len(op.space)))
+                schedule.loops.setdefault(labels.of(op), LoopSchedule(order, self._random(label).choice(_WIDTHS)))
             elif schedule.kept.get(label, "").startswith("dear") and draw > 0.7:
                 del schedule.kept[label]
 

@@ -47,3 +47,47 @@ def test_mask_of_an_index_that_wraps() -> None:
         arguments=(Pointer(0), Pointer(1)),
         memories=(Memory("f32", 257, "small"), Memory("f32", 257, "small")),
     )
+
+
+def test_chain_of_casts_around_a_modulus() -> None:
+    # guard_accesses read bounds of a value that it had just made inside of the loop.
+    assert_agrees(
+        """
+        kernel @fuzzed(%p1: ptr<i64>) alias="disjoint" {
+          %v0 = arange start=2147483646, end=2147483648 : block<2xi32>
+          %v1 = cast %v0 : block<2xi64>
+          %v2 = constant value=1 : block<2xi64>
+          %v3 = add %v1, %v2 : block<2xi64>
+          %v4 = cast %v3 : block<2xu32>
+          %v5 = constant value=64 : u32
+          %v6 = rem %v4, %v5 : block<2xu32>
+          %v7 = offset %p1, %v6 : block<2xptr<i64>>
+          %v8 = constant value=1 : block<2xi64>
+          store %v7, %v8
+          return
+        }
+        """,
+        arguments=(Pointer(0),),
+        memories=(Memory("i64", 64, "small"),),
+    )
+
+
+def test_offset_of_narrow_integers_that_wrap() -> None:
+    # The offset is the i8, not the loaded i32 that was cut to it.
+    assert_agrees(
+        """
+        kernel @fuzzed(%p0: ptr<f32>, %p1: ptr<i32>, %p2: ptr<f32>) alias="disjoint" {
+          %v0 = arange start=0, end=64 : block<64xi32>
+          %v1 = offset %p1, %v0 : block<64xptr<i32>>
+          %v2 = load %v1 : block<64xi32>
+          %v3 = cast %v2 : block<64xi8>
+          %v4 = offset %p0, %v3 : block<64xptr<f32>>
+          %v5 = load %v4 : block<64xf32>
+          %v6 = offset %p2, %v0 : block<64xptr<f32>>
+          store %v6, %v5
+          return
+        }
+        """,
+        arguments=(Pointer(0, 128), Pointer(1), Pointer(2)),
+        memories=(Memory("f32", 256, "small"), Memory("i32", 64, "special"), Memory("f32", 64, "small")),
+    )
