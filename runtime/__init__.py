@@ -7,6 +7,7 @@
     threads    how many threads a launch may use
     pool       the persistent workers
     launch     one launch of one loaded kernel
+    profile    what launches moved on an emulated device; `profile_report` is its text
     fastcall   the native function behind a warm `kernel[grid](...)`
 
 Not here: what a kernel is specialised on (`blocklang.jit`) and how machine code is made

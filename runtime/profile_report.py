@@ -33,7 +33,8 @@ def _report(profile: Profile) -> Iterator[str]:
 def _title(launch: LaunchProfile) -> str:
     grid = " x ".join(str(extent) for extent in _trimmed(launch.grid))
     times = f", {launch.times} equal launches; figures are of one" if launch.times > 1 else ""
-    return f"{launch.kernel} ({launch.location}), {grid} programs{times}"
+    noun = "program" if grid == "1" else "programs"
+    return f"{launch.kernel} ({launch.location}), {grid} {noun}{times}"
 
 
 def _trimmed(grid: Sequence[int]) -> Sequence[int]:

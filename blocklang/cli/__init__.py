@@ -6,6 +6,7 @@
     signature   `--sig` and `-D`
     scripts     running a user's file
     ir_text     `.blir` files
+    profile     what a script's kernels move on a device
     doctor      what was found on this machine
     output      files, pipes and coloured terminals
     highlight   colours
@@ -19,6 +20,7 @@ import click
 
 from blocklang.cli.doctor import examine, version_of
 from blocklang.cli.group import ErrorGroup
+from blocklang.cli.profile import profile
 from blocklang.cli.scripts import existing_file, run_file
 from blocklang.cli.stages import COMMANDS
 
@@ -80,5 +82,5 @@ def doctor() -> None:
     examine()
 
 
-for command in COMMANDS:
+for command in (*COMMANDS, profile):
     main.add_command(command)

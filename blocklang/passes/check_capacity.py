@@ -22,8 +22,9 @@ from dataclasses import dataclass
 
 from blocklang.abi import SpaceUsage
 from blocklang.diagnostics import CompilationError
-from blocklang.ir.core import Kernel, Operation
-from blocklang.ops.tile import BufferOp
+from blocklang.ir.core import Kernel, Operation, Value
+from blocklang.ops.control import For, While
+from blocklang.ops.tile import BufferOp, View
 from blocklang.passes.plan_memory import lifetimes
 from blocklang.target import Device, MemorySpace, format_size
 
@@ -95,7 +96,7 @@ def _overflow(
 ) -> CompilationError:
     largest = sorted(peak.buffers, key=lambda op: -bytes_in(op, space))
     where = "" if space.partitions is None else f" in each of {space.partitions.value} partitions"
-    rows = [" | ".join(row) for row in _table(kernel, largest, space)]
+    rows = [" | ".join(row) for row in _table(largest, space)]
     return CompilationError(
         f"{kernel.name} does not fit {device.name}: {space.name} ({space.hardware}) holds "
         f"{format_size(limit)}{where}, and {format_size(peak.bytes)} are in use at once, "
@@ -105,16 +106,15 @@ def _overflow(
     )
 
 
-def _table(kernel: Kernel, buffers: list[BufferOp], space: MemorySpace) -> Iterator[tuple[str, ...]]:
+def _table(buffers: list[BufferOp], space: MemorySpace) -> Iterator[tuple[str, ...]]:
     """A row per buffer, padded to columns: value, type, bytes, line, lifetime."""
-    spans = lifetimes(kernel)
     rows = [
         (
             value_name(op),
             str(op.output.type).removeprefix("buffer"),
             format_size(bytes_in(op, space)),
             f"line {op.location.line}",
-            _lifetime(kernel.body.ops[spans[op][0] : spans[op][1] + 1]),
+            _lifetime(op),
         )
         for op in buffers
     ]
@@ -123,16 +123,35 @@ def _table(kernel: Kernel, buffers: list[BufferOp], space: MemorySpace) -> Itera
         yield tuple(f"{text:<{width}}" for text, width in zip(row, widths, strict=True))
 
 
-def _lifetime(ops: list[Operation]) -> str:
-    """The lines between the first and the last use, loops included."""
-    lines = [inner.location.line for op in ops for inner in _all(op) if inner.location.line > 0]
+def _lifetime(buffer: BufferOp) -> str:
+    """The lines that use a buffer; where a loop does, all of its lines, as the buffer lives through it."""
+    lines: set[int] = set()
+    for user in _users(buffer.output):
+        lines.add(user.location.line)
+        loop = _outermost_loop(user)
+        if loop is not None:
+            lines |= {inner.location.line for region in loop.regions for inner in region.walk()}
+            lines.add(loop.location.line)
+    lines.discard(0)  # an operation that no line of the user's stands for
     return f"lives in lines {min(lines)} to {max(lines)}" if lines else "lives throughout"
 
 
-def _all(op: Operation) -> Iterator[Operation]:
-    yield op
-    for region in op.regions:
-        yield from region.walk()
+def _users(value: Value) -> Iterator[Operation]:
+    for user in value.users:
+        if isinstance(user, View):
+            yield from _users(user.output)
+        else:
+            yield user
+
+
+def _outermost_loop(op: Operation) -> Operation | None:
+    """The outermost loop of the user's around an operation."""
+    found = None
+    parent = op.parent_op
+    while parent is not None:
+        found = parent if isinstance(parent, (For, While)) else found
+        parent = parent.parent_op
+    return found
 
 
 def value_name(buffer: BufferOp) -> str:
