@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import os
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -36,7 +37,9 @@ def find_launched(reference: KernelReference, arguments: Sequence[str]) -> Kerne
 
     def observe(launch: Launch) -> None:
         named = reference.kernel == launch.function.__name__
-        if named or (reference.kernel is None and _kernels_beside(launch.function) == [launch.function]):
+        only = reference.kernel is None and _kernels_beside(launch.function) == [launch.function]
+        # Unwinding another thread would not end the script.
+        if (named or only) and threading.current_thread() is threading.main_thread():
             raise _LaunchFound
 
     with record_launches(observe) as launches, redirect_stdout(sys.stderr):

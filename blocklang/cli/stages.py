@@ -153,7 +153,7 @@ def ir(
       blocklang ir examples/softmax.py --from-run --level placed --schedule
       blocklang ir examples/matmul.py --from-run --after split_pointers
       blocklang ir examples/matmul.py --from-run 512 512 512
-      blocklang ir kernels.py:add --sig '*fp32,*fp32,*fp32,i32' -D BLOCK=1024 --level block -o add.blir
+      blocklang ir kernels.py:add --sig '*fp32,i32' -D BLOCK=64 --level block -o add.blir
       blocklang ir add.blir --level placed
     """
     if sum([level is not None, after is not None, all_passes]) > 1:

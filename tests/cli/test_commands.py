@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -77,6 +78,23 @@ def test_from_run_passes_arguments_on() -> None:
     divisible = output_of("ir", "one.py", "--from-run", "4096", "--after", "frontend")
     assert "%n: i32)" in plain
     assert "%n: i32 divisible=16)" in divisible
+
+
+def test_from_run_sees_launches_of_other_threads(tmp_path: Path) -> None:
+    script = tmp_path / "threaded.py"
+    program = f"""
+        import sys, threading
+        sys.path.insert(0, {str(SCRIPTS)!r})
+        import one
+        thread = threading.Thread(target=one.main)
+        thread.start()
+        thread.join()
+    """
+    script.write_text(textwrap.dedent(program), encoding="utf-8")
+    result = invoke(["ir", str(script), "--from-run", "--after", "frontend"])
+    assert result.exit_code == 0, result.output
+    assert result.stdout == output_of("ir", "one.py", "--from-run", "--after", "frontend")
+    assert "Traceback" not in result.stderr
 
 
 def test_from_run_equals_the_signature_that_it_found() -> None:
