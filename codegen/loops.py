@@ -118,14 +118,9 @@ class RegionEmitter:
         """
         emit, type = self.emit, op.start.type
         assert isinstance(type, ScalarType)
-        start, stop, step = (
-            convert(Context(emit, self.lanes.target, 0), type, I64, self.text(v))
-            if self.text(v).startswith("%")
-            else self.text(v)
-            for v in (op.start, op.stop, op.step)
-        )
+        start, stop, step = (self._as_i64(self.text(v), type) for v in (op.start, op.stop, op.step))
         order = "s" if type.is_signed or type.bits < 64 else "u"
-        known = int(step) if step.lstrip("-").isdigit() else None
+        known = int(step) if step.lstrip("-").isdigit() and order == "s" else None
 
         def trips(low: str, high: str, stride: str) -> str:
             some = emit.op(f"icmp {order}lt i64 {low}, {high}")
@@ -143,13 +138,21 @@ class RegionEmitter:
                 if known > 0
                 else trips(stop, start, str(-known))
             )
-        positive = emit.op(f"icmp sgt i64 {step}, 0")
+        positive = emit.op(f"icmp {order}gt i64 {step}, 0")
         zero = emit.op(f"icmp eq i64 {step}, 0")
         low = emit.op(f"select i1 {positive}, i64 {start}, i64 {stop}")
         high = emit.op(f"select i1 {positive}, i64 {stop}, i64 {start}")
         size = emit.op(f"select i1 {positive}, i64 {step}, i64 {emit.op(f'sub i64 0, {step}')}")
         safe = emit.op(f"select i1 {zero}, i64 1, i64 {size}")
         return emit.op(f"select i1 {zero}, i64 0, i64 {trips(low, high, safe)}")
+
+    def _as_i64(self, text: str, type: ScalarType) -> str:
+        """A register or a constant of a bound, extended by the signedness of its type."""
+        if text.startswith("%"):
+            return convert(Context(self.emit, self.lanes.target, 0), type, I64, text)
+        if type.is_signed or type.bits == 64 or not text.startswith("-"):
+            return text
+        return str(int(text) + (1 << type.bits))
 
     def while_loop(self, op: While) -> None:
         emit = self.emit

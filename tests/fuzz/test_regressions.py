@@ -91,3 +91,50 @@ def test_offset_of_narrow_integers_that_wrap() -> None:
         arguments=(Pointer(0, 128), Pointer(1), Pointer(2)),
         memories=(Memory("f32", 256, "small"), Memory("i32", 64, "special"), Memory("f32", 64, "small")),
     )
+
+
+def test_loop_with_a_large_unsigned_bound() -> None:
+    # The bound was read as -1; the index after the last round would wrap.
+    assert_agrees(
+        """
+        kernel @fuzzed(%s0: u32, %s1: u32, %p2: ptr<i32>) alias="disjoint" {
+          %v0 = constant value=4294967295 : u32
+          %v1 = constant value=1 : i32
+          %v2 = for %s0, %v0, %s1, %v1 : i32 {
+            (%i: u32, %c0: i32):
+            %v3 = add %c0, %v1 : i32
+            yield %v3
+          }
+          store %p2, %v2
+          return
+        }
+        """,
+        arguments=(4294967292, 2, Pointer(0)),
+        memories=(Memory("i32", 1),),
+    )
+
+
+def test_loop_with_a_large_unsigned_step() -> None:
+    assert_agrees(
+        """
+        kernel @fuzzed(%s0: u64, %p2: ptr<i32>) alias="disjoint" {
+          %v0 = constant value=18446744073709551615 : u64
+          %v1 = constant value=1 : i32
+          %v4 = constant value=9223372036854775809 : u64
+          %v2 = for %s0, %v0, %v4, %v1 : i32 {
+            (%i: u64, %c0: i32):
+            %v3 = add %c0, %v1 : i32
+            yield %v3
+          }
+          %v5 = for %s0, %v0, %v0, %v2 : i32 {
+            (%j: u64, %c1: i32):
+            %v6 = add %c1, %v1 : i32
+            yield %v6
+          }
+          store %p2, %v5
+          return
+        }
+        """,
+        arguments=(3, Pointer(0)),
+        memories=(Memory("i32", 1),),
+    )
