@@ -423,6 +423,8 @@ class _Rewriter:
         if value.type == I64:
             return value
         op = value.defining_op
+        if isinstance(op, Constant):  # stays one: its product with an index has a known step
+            return Builder.after_op(op).value(Constant, value=int(op.value), result_types=[I64])
         if op is not None:
             return Builder.after_op(op).value(Cast, value, result_types=[I64])
         region = value.owner

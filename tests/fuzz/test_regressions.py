@@ -138,3 +138,29 @@ def test_loop_with_a_large_unsigned_step() -> None:
         arguments=(3, Pointer(0)),
         memories=(Memory("i32", 1),),
     )
+
+
+def test_mask_of_an_index_times_a_constant() -> None:
+    # The constant became a cast, and the product's step was no longer known.
+    assert_agrees(
+        """
+        kernel @fuzzed(%p0: ptr<u16>, %p1: ptr<u16>) alias="disjoint" {
+          %v0 = constant value=1 : block<1x2xi32>
+          %v1 = offset %p0, %v0 : block<1x2xptr<u16>>
+          %v2 = arange start=0, end=2 : block<2xi32>
+          %v3 = cast %v2 : block<2xi8>
+          %v4 = constant value=-1 : i8
+          %v5 = mul %v3, %v4 : block<2xi8>
+          %v6 = expand_dims %v5, axis=0 : block<1x2xi8>
+          %v7 = constant value=1 : i8
+          %v8 = cmp %v6, %v7, predicate="lt" : block<1x2xi1>
+          %v9 = load %v1, mask=%v8 : block<1x2xu16>
+          %v10 = constant value=1 : block<1x2xi32>
+          %v11 = offset %p1, %v10 : block<1x2xptr<u16>>
+          store %v11, %v9
+          return
+        }
+        """,
+        arguments=(Pointer(0), Pointer(1)),
+        memories=(Memory("u16", 64, "small"), Memory("u16", 64, "small")),
+    )
