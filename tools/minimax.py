@@ -492,7 +492,7 @@ def two_over_pi_words(skipped: int, words: int) -> list[int]:
     return [scaled >> 64 * (words - 1 - i) & (1 << 64) - 1 for i in range(words)]
 
 
-def two_over_pi_band(exponent: int) -> list[float]:
+def two_over_pi_band(exponent: int) -> tuple[float, ...]:
     """Return the bits of 2/pi that matter for an f32 from 2**exponent on: 29, 29, and 53 bits.
 
     Bits of weight 2**(25 - exponent) and more give multiples of 4 with such numbers.
@@ -503,7 +503,7 @@ def two_over_pi_band(exponent: int) -> list[float]:
         with mpmath.workprec(400):
             digits = int(mpmath.floor(mpmath.ldexp(2 / mpmath.pi, -position))) % (1 << width)
         parts.append(float(mpmath.ldexp(digits, position)))
-    return parts
+    return tuple(parts)
 
 
 FIRST_BAND, BAND_WIDTH = 32, 24
@@ -544,7 +544,10 @@ def render() -> str:
 
 
 def render_tuple(name: str, dtype: str, values: Sequence[mpf]) -> list[str]:
-    return [f"{name} = (", *(f"    {literal(dtype, v)}," for v in values), ")"]
+    literals = [literal(dtype, v) for v in values]
+    if len(literals) == 1:
+        return [f"{name} = ({literals[0]},)"]
+    return [f"{name} = (", *(f"    {text}," for text in literals), ")"]
 
 
 def main(arguments: Sequence[str]) -> None:

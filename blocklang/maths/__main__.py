@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from blocklang.maths.registry import ALL, RECIPES
+from blocklang.maths.registry import ALL, MONOTONE_F32, RECIPES
 
 INTRODUCTION = """\
 # Maths functions
@@ -21,6 +21,10 @@ on dense samples.
 
 Infinities, NaN and signed zeros follow C's Annex F. No recipe branches or traps."""
 
+MONOTONE = """\
+In f32, the results of these never fall where the function rises, tried over all arguments: {names}.
+The others may step back by one unit in the last place."""
+
 
 def render() -> str:
     """The whole page."""
@@ -35,6 +39,8 @@ def lines() -> Iterator[str]:
     for name in dict.fromkeys(recipe.name for recipe in ALL):
         single, double = RECIPES[name, "f32"], RECIPES[name, "f64"]
         yield f"| {name} | {single.arity} | {single.max_ulp:.3g} | {double.max_ulp:.3g} |"
+    yield ""
+    yield MONOTONE.format(names=", ".join(MONOTONE_F32))
 
 
 if __name__ == "__main__":

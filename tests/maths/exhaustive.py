@@ -1,4 +1,4 @@
-"""The largest error of an f32 recipe over all 2**32 arguments: `python -m tests.maths.exhaustive [NAME ...]`.
+"""The largest error of f32 recipes over all 2**32 arguments: `python -m tests.maths.exhaustive [NAME ...]`.
 
 The exact value is the recipe of the same function in f64, which `test_accuracy.py` judges by mpmath: its
 error is less than a hundred-millionth of an f32's last place. Both, and the error, run as one compiled
@@ -14,11 +14,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from blocklang.maths.formats import F32, F64, Lanes
-from blocklang.maths.registry import RECIPES, Recipe
+from blocklang.maths.registry import MONOTONE_F32, RECIPES, Recipe
 from blocklang.maths.steps import Steps, V
-from tests.maths.native import NativeRecipe
+from tests.maths.native import LANES, NativeRecipe
 
 CHUNK = 1 << 20
+F32_INFINITY = 0x7F800000
 
 
 def error_in_ulp(recipe: Recipe) -> Recipe:
@@ -65,11 +66,27 @@ def largest_error(recipe: Recipe, stride: int = 1) -> tuple[float, float]:
     return worst, where
 
 
+def count_falls(recipe: Recipe, chunks: int = 1) -> int:
+    """Count the pairs of neighbouring numbers whose results fall; over every so many chunks of numbers."""
+    kernel = NativeRecipe(recipe)
+    falls = 0
+    for start in range(0, F32_INFINITY, CHUNK * chunks):
+        # One more than a chunk, so that no pair is left out; padded to whole vectors.
+        bits = np.minimum(np.arange(start, start + CHUNK + LANES), F32_INFINITY).astype(np.uint32)
+        with np.errstate(invalid="ignore"):
+            falls += int(np.count_nonzero(np.diff(kernel(bits.view(np.float32))) < 0))
+            negative = (bits | np.uint32(F32.sign_mask)).view(np.float32)
+            falls += int(np.count_nonzero(np.diff(kernel(negative)) > 0))
+    return falls
+
+
 def main(names: Sequence[str]) -> None:
     for recipe in RECIPES.values():
         if recipe.dtype == "f32" and recipe.arity == 1 and (not names or recipe.name in names):
             worst, where = largest_error(recipe)
             print(f"{recipe.name:8} {worst:.6f} at {where!r}, stated {recipe.max_ulp}", flush=True)
+            if recipe.name in MONOTONE_F32:
+                print(f"{'':8} {count_falls(recipe)} neighbours whose results fall", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from blocklang.maths.registry import RECIPES, Recipe
-from tests.maths.exhaustive import largest_error
+from blocklang.maths.registry import MONOTONE_F32, RECIPES, Recipe
+from tests.maths.exhaustive import count_falls, largest_error
 
 UNARY = [recipe for recipe in RECIPES.values() if recipe.dtype == "f32" and recipe.arity == 1]
 
@@ -28,3 +28,8 @@ def test_errors_over_the_whole_range(recipe: Recipe) -> None:
 def test_errors_over_the_whole_range_densely(recipe: Recipe) -> None:
     worst, where = largest_error(recipe, stride=17)
     assert worst <= recipe.max_ulp, where
+
+
+@pytest.mark.parametrize("name", MONOTONE_F32)
+def test_monotone_functions_do_not_fall(name: str) -> None:
+    assert count_falls(RECIPES[name, "f32"], chunks=101) == 0
