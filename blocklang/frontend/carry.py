@@ -62,13 +62,13 @@ class Carry:
 
     def _add_name(self, name: str, index: tuple[list[str], Type] | None) -> None:
         before = self._before.get(name, MISSING)
-        if index is not None and name in index[0] and not _has_type(before, index[1]):
-            self._retyped.add(name)
-            return
         if isinstance(before, constexpr) and before.type is None:
             return  # a compile-time name: `leave` checks that it stays what it is
         if is_number(before):
             before = self._before[name] = to_tensor(before)
+        if index is not None and name in index[0] and not _has_type(before, index[1]):
+            self._retyped.add(name)
+            return
         found = list(leaves(before))
         if found:
             self.names[name] = before

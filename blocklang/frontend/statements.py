@@ -111,7 +111,7 @@ class Statements(Calls):
             self.range_loop(node, iterable.bounds(), stages if isinstance(stages, int) else 0)
             return
         items = self.static_items(iterable, node.iter)
-        self.unrolled_loop(node, [constexpr(i) if isinstance(i, int) else i for i in items])
+        self.unrolled_loop(node, items)
 
     def visit_iterable(self, node: ast.expr) -> Any:
         """What a loop runs over: a `tl.range`, or a compile-time sequence."""
