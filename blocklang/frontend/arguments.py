@@ -17,12 +17,13 @@ _NO_ATTRIBUTES: Mapping[str, Any] = MappingProxyType({})
 class Argument:
     """A run-time argument with a type, or a value known at compile time.
 
-    A parameter without `tl.constexpr` may be given a number at compile time too (specialisation on 1): it keeps the
-    methods and the promotion of a run-time scalar.
+    A parameter without `tl.constexpr` may be given a number at compile time too (specialisation on 1): it
+    keeps the methods and the promotion of a run-time scalar.
 
     Attributes:
         name: the parameter.
-        type: the IR type of a run-time argument; of a compile-time number, the type that it would have at run time.
+        type: the IR type of a run-time argument; of a compile-time number, the type that it would have at run
+            time.
         attributes: facts about a run-time argument, such as `divisible=16`.
         constexpr: the compile-time value; `NOT_CONSTEXPR` for a run-time argument.
     """

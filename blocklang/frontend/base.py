@@ -1,7 +1,7 @@
 """The allow-list visitor's trunk: dispatch, locations, and errors that point at the user's line.
 
-A node without a `visit_` method, or a field of a node that its method does not know, is refused by name: nothing in a
-kernel is ever skipped.
+A node without a `visit_` method, or a field of a node that its method does not know, is refused by name:
+nothing in a kernel is ever skipped.
 """
 
 from __future__ import annotations
@@ -93,7 +93,15 @@ class Visitor:
                 error.location = self.builder.location
                 error.source = source.padded_text
             raise
-        except (RecursionError, AssertionError, TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
+        except (
+            RecursionError,
+            AssertionError,
+            TypeError,
+            ValueError,
+            KeyError,
+            AttributeError,
+            IndexError,
+        ) as error:
             if not getattr(error, "__notes__", None):
                 error.add_note(f"while compiling {self.builder.location} of `{self.frame.name}`")
             raise
@@ -113,7 +121,9 @@ class Visitor:
     def refuse(self, what: str, *, help: str | None = None, at: ast.AST | None = None) -> NoReturn:
         """Raise: the construct has no meaning in a kernel."""
         raise UnsupportedLanguageConstruct(
-            f"a kernel cannot contain {what}", help=help, **self._place(at)  # type: ignore[arg-type]
+            f"a kernel cannot contain {what}",
+            help=help,
+            **self._place(at),  # type: ignore[arg-type]
         )
 
     def fail(self, message: str, *, help: str | None = None, at: ast.AST | None = None) -> NoReturn:
@@ -144,4 +154,3 @@ def fields(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return method
 
     return mark
-

@@ -1,8 +1,8 @@
-"""Branches: both ways of an `if` compiled into regions, and their names merged. Jumps out of the middle of code.
+"""Branches: both ways of an `if` compiled into regions, and their names merged; jumps.
 
-A jump sets a flag in the environment. What follows a statement that may have jumped runs in the branch that did not
-jump, or, where both branches may go on, under a test of the flags; since function bodies end in a `return` and loop
-bodies in a `continue`, most programs need no flag at run time.
+A jump sets a flag in the environment. What follows a statement that may have jumped runs in the branch that
+did not jump, or, where both branches may go on, under a test of the flags; since function bodies end in a
+`return` and loop bodies in a `continue`, most programs need no flag at run time.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Branches(Visitor):
     """Lists of statements, branches and jumps."""
 
     def take_rest(self) -> list[ast.stmt]:
-        """The statements after the one that is being compiled, for a statement that wants to compile them itself."""
+        """The statements after the current one, for a statement that compiles them itself."""
         rest, self._rest = self._rest, []
         return rest
 
@@ -195,7 +195,8 @@ class Branches(Visitor):
         """Compile both ways of an `if` on a run-time condition, and merge their names.
 
         Args:
-            rest: the statements after the `if`. If exactly one branch leaves, they are compiled in the other one.
+            rest: the statements after the `if`. If exactly one branch leaves, they are compiled in the other
+                one.
 
         Returns:
             True if `rest` has been compiled.
@@ -261,4 +262,3 @@ class Branches(Visitor):
             regions = regions[:1]
         op = self.builder.create(If, condition.value, result_types=types, regions=regions)
         return op.results
-

@@ -59,7 +59,9 @@ def build_with_dependencies(
     given = _by_parameter(source, arguments)
     run_time = [a for _, a in given if not a.is_constexpr]
     types = [a.type for a in run_time if a.type is not None]
-    kernel = Kernel(name or source.name, types, [a.name for a in run_time], location=source.locate(source.node))
+    kernel = Kernel(
+        name or source.name, types, [a.name for a in run_time], location=source.locate(source.node)
+    )
     kernel.argument_attributes = [dict(a.attributes) for a in run_time]
     values = dict(zip((a.name for a in run_time), map(tensor, kernel.args), strict=True))
     env = {p.name: values[p.name] if p.name in values else _compile_time(p, a) for p, a in given}
@@ -102,7 +104,8 @@ def _checked(source: KernelSource, parameter: Parameter, argument: Argument | No
         return Argument(parameter.name, constexpr=parameter.default)
     if parameter.is_constexpr and not argument.is_constexpr:
         raise CompilationError(
-            f"parameter `{parameter.name}` of kernel `{source.name}` is constexpr, but got a type and no value",
+            f"parameter `{parameter.name}` of kernel `{source.name}` is constexpr, but got a type "
+            "and no value",
             location=source.locate(source.node),
             source=source.padded_text,
             help=f"give a value: `{parameter.name}=...`",
@@ -111,7 +114,7 @@ def _checked(source: KernelSource, parameter: Parameter, argument: Argument | No
 
 
 def _compile_time(parameter: Parameter, argument: Argument) -> Any:
-    """A compile-time argument's value. A number for a run-time parameter keeps the type that it stands for."""
+    """A compile-time argument's value; a number for a run-time parameter keeps its type."""
     value = argument.constexpr
     plain = value.value if isinstance(value, constexpr) else value
     if parameter.is_constexpr or not isinstance(plain, (bool, int, float)):

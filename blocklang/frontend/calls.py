@@ -1,4 +1,4 @@
-"""Calls: functions of the language, jitted functions and local ones (compiled in place), and Python's by allow-list."""
+"""Calls: of the language, of jitted and local functions (compiled in place), of Python's by allow-list."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NUMBERS = (int, float, bool, str, round, len, sum)
 
 
 class LocalFunction:
-    """A `def` or `lambda` inside a kernel. It sees the names of the function around it as they are when it is called.
+    """A `def` or `lambda` inside a kernel. It sees the names around it as they are when it is called.
 
     Language functions call it like any Python function; each call compiles its body in place.
     """
@@ -39,7 +39,12 @@ class LocalFunction:
     is_local_function = True
 
     def __init__(
-        self, calls: Calls, node: ast.FunctionDef | ast.Lambda, frame: Frame, name: str, defaults: dict[str, Any]
+        self,
+        calls: Calls,
+        node: ast.FunctionDef | ast.Lambda,
+        frame: Frame,
+        name: str,
+        defaults: dict[str, Any],
     ) -> None:
         self.calls = calls
         self.node = node
@@ -90,7 +95,9 @@ class Calls(Expressions):
             return function(*args, **keywords)
         if _is_language(function):
             functions = [self._callable(a) for a in args]
-            return self._call_language(function, functions, {k: self._callable(v) for k, v in keywords.items()})
+            return self._call_language(
+                function, functions, {k: self._callable(v) for k, v in keywords.items()}
+            )
         if isinstance(function, type) and (function is constexpr or is_namedtuple_class(function)):
             return self._call_python(function, args, keywords)
         own = next((method for python, method in _PYTHON_CALLS if python is function), None)
@@ -100,7 +107,10 @@ class Calls(Expressions):
             return self._fold_python(function, args, keywords)
         if isinstance(function, type) and issubclass(function, tl_range):
             self.refuse(f"`{function.__name__}` outside a `for`")
-        self.refuse(f"a call of {describe_kind(function)}", help="call functions of `tl`, and `@blocklang.jit` functions")
+        self.refuse(
+            f"a call of {describe_kind(function)}",
+            help="call functions of `tl`, and `@blocklang.jit` functions",
+        )
 
     def _callable(self, value: Any) -> Any:
         """Jitted functions as something that language functions can call."""
@@ -114,7 +124,10 @@ class Calls(Expressions):
         try:
             inspect.signature(function).bind(*args, **keywords)
         except TypeError as error:
-            self.fail(f"{name}(): {error}", help=f"the parameters are {inspect.signature(function)}".replace(": Any", ""))
+            self.fail(
+                f"{name}(): {error}",
+                help=f"the parameters are {inspect.signature(function)}".replace(": Any", ""),
+            )
         return function(*args, **keywords)
 
     def _call_python(self, function: Callable[..., Any], args: list[Any], keywords: dict[str, Any]) -> Any:
@@ -152,7 +165,11 @@ class Calls(Expressions):
         return self._fold_python(builtins.range, list(args), {})
 
     def _extreme(self, name: str, args: tuple[Any, ...]) -> Any:
-        items = list(unwrap(args[0])) if len(args) == 1 and isinstance(unwrap(args[0]), (tuple, list)) else list(args)
+        items = (
+            list(unwrap(args[0]))
+            if len(args) == 1 and isinstance(unwrap(args[0]), (tuple, list))
+            else list(args)
+        )
         if not items:
             self.fail(f"{name}() needs values")
         if all(is_compile_time(i) for i in items):
@@ -213,7 +230,9 @@ class Calls(Expressions):
     def call_jitted(self, source: KernelSource, args: list[Any], keywords: dict[str, Any]) -> Any:
         """Compile a jitted function's body at the place of the call."""
         key = f"call of {source.file}:{source.first_line} {source.name}"
-        self.dependencies.setdefault(key, Dependency(source.name, source.fingerprint, lambda: source.fingerprint))
+        self.dependencies.setdefault(
+            key, Dependency(source.name, source.fingerprint, lambda: source.fingerprint)
+        )
         bound = self._bind(source.signature, source.name, args, keywords)
         constexprs = {p.name for p in source.parameters if p.is_constexpr}
         env = {k: self._parameter(source.name, k, v, k in constexprs) for k, v in bound.items()}
@@ -226,7 +245,9 @@ class Calls(Expressions):
         name = function.__name__
         bound = self._bind(function.signature, name, list(args), keywords)
         annotations = {p.name: p.annotation for p in function.signature.parameters.values()}
-        env = {k: self._parameter(name, k, v, is_constexpr_annotation(annotations[k])) for k, v in bound.items()}
+        env = {
+            k: self._parameter(name, k, v, is_constexpr_annotation(annotations[k])) for k, v in bound.items()
+        }
         if isinstance(node, ast.Lambda):
             body: list[ast.stmt] = [ast.copy_location(ast.Return(node.body), node.body)]
         else:
@@ -250,19 +271,26 @@ class Calls(Expressions):
             return value
         if not is_compile_time(value):
             self.fail(
-                f"parameter `{name}` of `{function}` must be known at compile time, got {describe_kind(value)}",
+                f"parameter `{name}` of `{function}` must be known at compile time, got "
+                f"{describe_kind(value)}",
                 help="pass a literal or a `tl.constexpr`, or drop the annotation of the parameter",
             )
         return constexpr(value)
 
     def _new_frame(
-        self, source: KernelSource, name: str, env: dict[str, Any], local_names: list[str], parent: Frame | None
+        self,
+        source: KernelSource,
+        name: str,
+        env: dict[str, Any],
+        local_names: list[str],
+        parent: Frame | None,
     ) -> Frame:
         depth = self.frame.depth + 1
         if depth > MAXIMUM_CALL_DEPTH:
             self.fail(
                 f"the calls of `{name}` do not end: {MAXIMUM_CALL_DEPTH} are nested",
-                help="calls are compiled in place, so a recursion must end by a condition known at compile time",
+                help="calls are compiled in place, so a recursion must end by a condition known at "
+                "compile time",
             )
         frame = Frame(source, name, env, frozenset(local_names) | env.keys(), parent, depth=depth)
         frame.reset_flags()
@@ -309,7 +337,11 @@ def _is_language(function: Any) -> bool:
 def _is_method_of_plain_value(function: Any) -> bool:
     owner = getattr(function, "__self__", None)
     is_method = isinstance(function, (types.BuiltinMethodType, types.MethodType))
-    return is_method and isinstance(owner, (str, int, float, tuple, enum.Enum)) and not isinstance(owner, types.ModuleType)
+    return (
+        is_method
+        and isinstance(owner, (str, int, float, tuple, enum.Enum))
+        and not isinstance(owner, types.ModuleType)
+    )
 
 
 _PYTHON_CALLS: tuple[tuple[Any, Callable[..., Any]], ...] = (

@@ -1,7 +1,8 @@
 """What a loop carries from round to round: names that its body assigns, and the flags that end it.
 
-Region arguments are made before the body is compiled, from the names that it may assign; those that it hands on
-unchanged are dropped afterwards, and the flags and a returned value are added once they turn out to be needed.
+Region arguments are made before the body is compiled, from the names that it may assign; those that it hands
+on unchanged are dropped afterwards, and the flags and a returned value are added once they turn out to be
+needed.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Carry:
         flags: the places of the flags among `inits`.
     """
 
-    def __init__(self, visitor: Visitor, assigned: list[str], index: tuple[list[str], Type] | None = None) -> None:
+    def __init__(
+        self, visitor: Visitor, assigned: list[str], index: tuple[list[str], Type] | None = None
+    ) -> None:
         self.visitor = visitor
         self.assigned = assigned
         self.names: dict[str, Any] = {}
@@ -125,19 +128,27 @@ class Carry:
             now = f"{after.reason}" if isinstance(after, Undefined) else f"has type {describe_kind(after)}"
             raise CompilationError(
                 f"`{name}` has type {describe_kind(before)} before the loop, but {now} after a round of it",
-                help=f"give `{name}` its final type before the loop, cast with `.to(...)` inside it, or use two names",
+                help=f"give `{name}` its final type before the loop, cast with `.to(...)` inside "
+                "it, or use two names",
             )
         return list(leaves(after))
 
     def _check_compile_time(self, ends: Environment) -> None:
         for name in self.assigned:
             before, after = self._before.get(name, MISSING), ends.get(name, MISSING)
-            if name in self.names or name in self._retyped or isinstance(before, Undefined) or before is after:
+            if (
+                name in self.names
+                or name in self._retyped
+                or isinstance(before, Undefined)
+                or before is after
+            ):
                 continue
             if isinstance(after, tensor) or not same_compile_time(before, after):
                 raise CompilationError(
-                    f"`{name}` is {describe_kind(before)}, known at compile time, and cannot change in a loop",
-                    help=f"start with a run-time value under another name, or unroll the loop with `tl.static_range`",
+                    f"`{name}` is {describe_kind(before)}, known at compile time, and cannot change "
+                    "in a loop",
+                    help="start with a run-time value under another name, or unroll the loop with "
+                    "`tl.static_range`",
                 )
 
     def _drop_unchanged(self, yields: list[tensor]) -> list[tensor]:
@@ -174,7 +185,9 @@ class Carry:
             env[name] = rebuild(before, lambda _: next(queue))
             hint(env[name], name)
         for name in self.assigned:
-            if name not in self.names and (name in self._retyped or isinstance(env.get(name, MISSING), Undefined)):
+            if name not in self.names and (
+                name in self._retyped or isinstance(env.get(name, MISSING), Undefined)
+            ):
                 env[name] = Undefined(
                     "is assigned only inside the loop, which may not run", f"assign `{name}` before the loop"
                 )

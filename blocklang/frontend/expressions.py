@@ -1,4 +1,4 @@
-"""Expressions. Operators are Python's own on the values: a `tensor` records operations, numbers are folded."""
+"""Expressions. Operators are Python's own: a `tensor` records operations, numbers are folded."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Expressions(Lookup):
 
     @fields("left", "op", "right")
     def visit_BinOp(self, node: ast.BinOp) -> Any:
-        symbol, function = _BINARY[type(node.op)] if type(node.op) in _BINARY else (None, None)
+        symbol, function = _BINARY.get(type(node.op), (None, None))
         if symbol is None or function is None:
             self.refuse("`@`", help="multiply matrices with `tl.dot`")
         return self.apply(symbol, function, self.visit(node.left), self.visit(node.right))
@@ -252,7 +252,10 @@ class Expressions(Lookup):
         """The run-time values of both arms, numbers in the type of the other side."""
         lists = [list(v) if isinstance(v, tuple) else [v] for v in (a, b)]
         if len(lists[0]) != len(lists[1]) or isinstance(a, tuple) != isinstance(b, tuple):
-            self.fail(f"the two values are {describe_kind(a)} and {describe_kind(b)}", help="both must have one form")
+            self.fail(
+                f"the two values are {describe_kind(a)} and {describe_kind(b)}",
+                help="both must have one form",
+            )
         sides: list[list[tensor]] = [[], []]
         for x, y in zip(*lists, strict=True):
             first, second = self._arm(x, y, regions[0]), self._arm(y, x, regions[1])
@@ -306,7 +309,9 @@ class Expressions(Lookup):
 
     @fields("lower", "upper", "step")
     def visit_Slice(self, node: ast.Slice) -> Any:
-        parts = [None if part is None else unwrap(self.visit(part)) for part in (node.lower, node.upper, node.step)]
+        parts = [
+            None if part is None else unwrap(self.visit(part)) for part in (node.lower, node.upper, node.step)
+        ]
         return slice(*parts)
 
     @fields("values")

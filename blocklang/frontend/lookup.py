@@ -25,7 +25,20 @@ from blocklang.language.tensor import tensor
 # Python's own names that mean something in a kernel.
 PYTHON_NAMES = frozenset(
     {
-        *("range", "len", "min", "max", "abs", "int", "float", "bool", "str", "isinstance", "getattr", "hasattr"),
+        *(
+            "range",
+            "len",
+            "min",
+            "max",
+            "abs",
+            "int",
+            "float",
+            "bool",
+            "str",
+            "isinstance",
+            "getattr",
+            "hasattr",
+        ),
         *("tuple", "list", "print", "zip", "enumerate", "reversed", "sum", "round"),
     }
 )
@@ -70,7 +83,10 @@ class Lookup(Loops):
         if name in PYTHON_NAMES:
             return getattr(builtins, name)
         if hasattr(builtins, name):
-            self.refuse(f"Python's `{name}`", help="a kernel calls functions of `tl` and other `@blocklang.jit` functions")
+            self.refuse(
+                f"Python's `{name}`",
+                help="a kernel calls functions of `tl` and other `@blocklang.jit` functions",
+            )
         known = [*self.frame.env, *source.globals, *PYTHON_NAMES]
         close = difflib.get_close_matches(name, [n for n in known if not n.startswith("<")], 1)
         self.fail(f"the name `{name}` is not defined", help=f"did you mean `{close[0]}`?" if close else None)
@@ -111,7 +127,8 @@ class Lookup(Loops):
             )
         self.fail(
             f"{what} is a {kind}, which a kernel cannot use",
-            help="numbers, strings, tuples, dtypes, modules and `@blocklang.jit` functions can be captured; pass arrays "
+            help="numbers, strings, tuples, dtypes, modules and `@blocklang.jit` functions can be "
+            "captured; pass arrays "
             "as arguments",
         )
 
@@ -125,7 +142,10 @@ class Lookup(Loops):
             or is_builtin(value)
             or source_of(value) is not None
             or id(value) in _PYTHON_OBJECTS
-            or (isinstance(value, type) and (issubclass(value, (*_TYPES, tl_range)) or is_namedtuple_class(value)))
+            or (
+                isinstance(value, type)
+                and (issubclass(value, (*_TYPES, tl_range)) or is_namedtuple_class(value))
+            )
             or isinstance(value, types.SimpleNamespace)
             or getattr(value, "is_local_function", False)
         )
@@ -146,7 +166,9 @@ class Lookup(Loops):
         except AttributeError:
             close = difflib.get_close_matches(name, [n for n in dir(holder) if not n.startswith("_")], 1)
             what = "a run-time value" if isinstance(owner, tensor) else f"{type(plain).__name__} {plain!r}"
-            self.fail(f"{what} has no attribute `{name}`", help=f"did you mean `{close[0]}`?" if close else None)
+            self.fail(
+                f"{what} has no attribute `{name}`", help=f"did you mean `{close[0]}`?" if close else None
+            )
 
     def _member(self, module: Any, name: str, node: ast.Attribute) -> Any:
         path = ast.unparse(node)
@@ -156,9 +178,12 @@ class Lookup(Loops):
             known = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
             close = difflib.get_close_matches(name, known, 1)
             raise CompilationError(
-                f"`{ast.unparse(node.value)}` has no `{name}`", help=f"did you mean `{close[0]}`?" if close else None
+                f"`{ast.unparse(node.value)}` has no `{name}`",
+                help=f"did you mean `{close[0]}`?" if close else None,
             ) from None
-        if getattr(module, "__name__", "").startswith("blocklang.") and (is_builtin(value) or isinstance(value, type)):
+        if getattr(module, "__name__", "").startswith("blocklang.") and (
+            is_builtin(value) or isinstance(value, type)
+        ):
             return value
         return self._depends(path, value, lambda: getattr(module, name), f"`{path}`")
 

@@ -1,7 +1,8 @@
 """Loops. `for` over a range becomes a `for` operation, `while` a `while`.
 
-A loop that may be left early (`break`, `return`) is a `while` that tests a flag before its condition; a range then
-counts its remaining rounds, so that the index never runs past the bound. Loops over compile-time items are unrolled.
+A loop that may be left early (`break`, `return`) is a `while` that tests a flag before its condition; a range
+then counts its remaining rounds, so that the index never runs past the bound. Loops over compile-time items
+are unrolled.
 """
 
 from __future__ import annotations
@@ -38,9 +39,7 @@ class Loops(Branches):
         """Bind a target to a value as it is."""
         raise NotImplementedError
 
-    def range_loop(
-        self, node: ast.For, bounds: tuple[Any, Any, Any], num_stages: int
-    ) -> None:
+    def range_loop(self, node: ast.For, bounds: tuple[Any, Any, Any], num_stages: int) -> None:
         """`for target in range(...)` at run time."""
         start, stop, step = typed = self._bounds(bounds)
         targets = assigned_names([ast.Expr(node.target)])
@@ -58,10 +57,15 @@ class Loops(Branches):
         if carry.flags:
             results = self._counted_while(typed, unwrap(bounds[2]), region, carry, yields)
         else:
-            stages = {"num_stages": num_stages} if num_stages else {}
-            results = self.builder.create(
-                For, start.value, stop.value, step.value, inits, result_types=types, regions=[region], **stages
-            ).results
+            loop = self.builder.create(
+                For,
+                *(start.value, stop.value, step.value),
+                inits,
+                num_stages=num_stages,
+                result_types=types,
+                regions=[region],
+            )
+            results = loop.results
         self._after(carry, results, node.orelse)
 
     def _bounds(self, bounds: tuple[Any, Any, Any]) -> Bounds:
@@ -87,8 +91,10 @@ class Loops(Branches):
             help="convert a float with `.to(tl.int32)`; reduce a block to a scalar first",
         )
 
-    def _unsigned_bounds(self, common: tl.dtype, bounds: tuple[Any, Any, Any], types: list[tl.dtype]) -> tl.dtype:
-        """Unsigned bounds stay so unless one may be negative: a range is one of numbers, not of bit patterns."""
+    def _unsigned_bounds(
+        self, common: tl.dtype, bounds: tuple[Any, Any, Any], types: list[tl.dtype]
+    ) -> tl.dtype:
+        """Unsigned bounds stay so unless one may be negative: a range counts numbers, not bits."""
         negative = (
             unwrap(bound) < 0 if is_number(bound) else type_.is_int_signed()
             for bound, type_ in zip(bounds, types, strict=True)
@@ -167,7 +173,9 @@ class Loops(Branches):
             self.fail("this loop never ends", at=node.test, help="leave it with `break` or `return`")
         self._end_test(before, carry.current(go_on), carry)
         inits = [v.value for v in carry.inits]
-        loop = self.builder.create(While, inits, result_types=[v.type for v in inits], regions=[before, after])
+        loop = self.builder.create(
+            While, inits, result_types=[v.type for v in inits], regions=[before, after]
+        )
         self._after(carry, loop.results, node.orelse)
 
     def _end_test(self, before: Region, go_on: tensor, carry: Carry) -> None:

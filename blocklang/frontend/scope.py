@@ -1,8 +1,8 @@
 """What names mean while a function is compiled: frames, values that do not exist, and dependencies.
 
-An environment maps names to values: a `tensor`, a compile-time value, a tuple of these, or `Undefined`. Beside the
-user's names it holds the state of control flow under names that no user can write: whether control has left by
-`return`, `break` or `continue` (a Python bool, or an int1 `tensor` where that is known only at run time), and the
+An environment maps names to values: a `tensor`, a compile-time value, a tuple of these, or `Undefined`.
+Beside the user's names it holds the state of control flow under names that no user can write: whether control
+has left by `return`, `break` or `continue` (a Python bool, or an int1 `tensor` where only the run tells), and the
 value to return.
 """
 

@@ -1,8 +1,9 @@
 """`KernelSource`: a user's function with its text, syntax tree, place, and the values that it captures.
 
-The whole file is parsed and the function found in it by line and name, so that lines and columns are those of the
-user's file, whatever decorators, indentation or neighbours on the line there are. Text comes from `linecache`, which
-knows files, zip archives, notebook cells, doctests, and code run by `exec` that was registered there.
+The whole file is parsed and the function found in it by line and name, so that lines and columns are those of
+the user's file, whatever decorators, indentation or neighbours on the line there are. Text comes from
+`linecache`, which knows files, zip archives, notebook cells, doctests, and code run by `exec` that was
+registered there.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from blocklang.diagnostics import CompilationError, Location, UnsupportedLanguag
 from blocklang.language.constexpr import constexpr
 
 _NO_SOURCE_HELP = (
-    "write the kernel in a file or a notebook cell; for code run by `exec`, compile it with a file name of its own and "
+    "write the kernel in a file or a notebook cell; for code run by `exec`, compile it with a file "
+    "name of its own and "
     "put its text into `linecache.cache` under that name"
 )
 NO_DEFAULT: Any = inspect.Parameter.empty
@@ -96,7 +98,7 @@ class KernelSource:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of the function's text and place; captured values are listed by the build (`Dependency`)."""
+        """A digest of the function's text and place, without what it captures (`Dependency`)."""
         identity = f"{self.file}\0{self.first_line}\0{self.name}\0{self.text}"
         return hashlib.sha256(identity.encode()).hexdigest()
 
@@ -133,7 +135,8 @@ def _lines_of(function: Callable[..., Any]) -> list[str]:
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines:
         raise CompilationError(
-            f"the source of kernel `{code.co_name}` cannot be found: there is no text for {code.co_filename!r}",
+            f"the source of kernel `{code.co_name}` cannot be found: there is no text for "
+            f"{code.co_filename!r}",
             help=_NO_SOURCE_HELP,
         )
     return lines
@@ -150,13 +153,17 @@ def _find(function: Callable[..., Any], lines: list[str]) -> ast.FunctionDef:
         module = _parse("".join(lines), code.co_filename)
     except SyntaxError as error:
         raise _changed(function) from error
-    found = [n for n in _definitions(module) if n.name == code.co_name and _first_line(n) == code.co_firstlineno]
+    found = [
+        n for n in _definitions(module) if n.name == code.co_name and _first_line(n) == code.co_firstlineno
+    ]
     expected = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     for node in found:
         if tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)) == expected:
             if isinstance(node, ast.AsyncFunctionDef):
                 where = Location(code.co_filename, node.lineno, node.col_offset)
-                raise UnsupportedLanguageConstruct("a kernel cannot be `async`", location=where, help="write a `def`")
+                raise UnsupportedLanguageConstruct(
+                    "a kernel cannot be `async`", location=where, help="write a `def`"
+                )
             return node
     raise _changed(function)
 
@@ -164,14 +171,16 @@ def _find(function: Callable[..., Any], lines: list[str]) -> ast.FunctionDef:
 def _changed(function: Callable[..., Any]) -> CompilationError:
     code = function.__code__
     return CompilationError(
-        f"the source of kernel `{code.co_name}` cannot be found: line {code.co_firstlineno} of {code.co_filename!r} "
+        f"the source of kernel `{code.co_name}` cannot be found: line {code.co_firstlineno} of "
+        f"{code.co_filename!r} "
         "does not define it",
-        help="the file has changed since it was imported, or the function was made by generated code; import it "
+        help="the file has changed since it was imported, or the function was made by generated "
+        "code; import it "
         "again, or " + _NO_SOURCE_HELP,
     )
 
 
-def _definitions(module: ast.Module) -> Iterator[Any]:
+def _definitions(module: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     for node in ast.walk(module):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node
@@ -193,7 +202,9 @@ def _parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:
                 help="name every parameter; a tuple may be passed as one argument",
             )
         annotation = None if parameter.annotation is inspect.Parameter.empty else parameter.annotation
-        found.append(Parameter(parameter.name, is_constexpr_annotation(annotation), annotation, parameter.default))
+        found.append(
+            Parameter(parameter.name, is_constexpr_annotation(annotation), annotation, parameter.default)
+        )
     return tuple(found)
 
 

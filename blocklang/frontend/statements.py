@@ -41,12 +41,18 @@ class Statements(Calls):
             kind = "an attribute" if isinstance(target, ast.Attribute) else "an element"
             if isinstance(target, ast.Starred):
                 kind = "a starred name"
-            self.refuse(f"an assignment to {kind}", at=target, help="assign to a name; write to arrays with `tl.store`")
+            self.refuse(
+                f"an assignment to {kind}",
+                at=target,
+                help="assign to a name; write to arrays with `tl.store`",
+            )
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Any) -> None:
         plain = unwrap(value)
         if not isinstance(plain, (tuple, list)):
-            self.fail(f"{describe_kind(value)} cannot be unpacked", at=target, help="only tuples can be unpacked")
+            self.fail(
+                f"{describe_kind(value)} cannot be unpacked", at=target, help="only tuples can be unpacked"
+            )
         if any(isinstance(t, ast.Starred) for t in target.elts):
             self.refuse("an assignment to a starred name", at=target)
         if len(plain) != len(target.elts):
@@ -215,4 +221,3 @@ class Statements(Calls):
         pairs += [(a, d) for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True) if d is not None]
         defaults = {argument.arg: self.visit(default) for argument, default in pairs}
         return LocalFunction(self, node, self.frame, name, defaults)
-

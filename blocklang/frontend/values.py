@@ -1,6 +1,7 @@
 """Values as trees: a `tensor` is a leaf known at run time, a tuple a node, anything else a compile-time leaf.
 
-Structured control flow carries the run-time leaves; what is known at compile time must be the same on every path.
+Structured control flow carries the run-time leaves; what is known at compile time must be the same on every
+path.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def is_number(value: Any) -> bool:
 
 
 def run_time(value: Any) -> Any:
-    """What a plain assignment binds: numbers become run-time scalars, also inside tuples; `constexpr`s are unwrapped."""
+    """What a plain assignment binds: numbers become run-time scalars, also inside tuples."""
     if is_number(value):
         return to_tensor(value)
     value = unwrap(value)

@@ -1,8 +1,8 @@
 """What a kernel calls: `import blocklang.language as tl`.
 
-Types, operators and functions of Triton's programming model. Each function builds operations of Block IR with the
-current builder (`context`); none knows whether a frontend records them or an interpreter evaluates them at once.
-Promotion, broadcasting and the checks of arguments are decided here, once, for every mode.
+Types, operators and functions of Triton's programming model. Each function builds operations of Block IR with
+the current builder (`context`); none knows whether a frontend records them or an interpreter evaluates them
+at once. Promotion, broadcasting and the checks of arguments are decided here, once, for every mode.
 
 A name that Triton has and that is not built yet raises an error that says so.
 """
@@ -36,6 +36,7 @@ from blocklang.language.dtypes import (
     uint64,
 )
 from blocklang.language.tensor import tensor, to_tensor  # first of those below: they need the class
+
 from blocklang.language.casting import cast  # isort: skip
 from blocklang.language.creation import arange, full, num_programs, program_id, zeros, zeros_like
 from blocklang.language.hints import (

@@ -1,7 +1,7 @@
 """The operators: promotion, broadcasting, then one operation.
 
-Operands are tensors, or Python numbers and `constexpr`s (weak, see `promotion`); at least one is a tensor, or the
-result of two numbers is that of Python.
+Operands are tensors, or Python numbers and `constexpr`s (weak, see `promotion`); at least one is a tensor, or
+the result of two numbers is that of Python.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def _promote_pointers(
         return first, second
     raise CompilationError(
         f"`{symbol}` cannot take {types[0]} and {types[1]}",
-        help="a pointer takes part in pointer + integer, pointer - integer and comparisons of equal pointer types",
+        help="a pointer takes part in pointer + integer, pointer - integer and comparisons of "
+        "equal pointer types",
     )
 
 
@@ -166,7 +167,8 @@ def bitwise(symbol: str, a: Any, b: Any) -> tensor:
     left, right = promote(a, b, symbol)
     if not left.dtype.is_int():
         raise CompilationError(
-            f"`{symbol}` needs integers, got {left.dtype}", help="reinterpret floats with `x.to(tl.int32, bitcast=True)`"
+            f"`{symbol}` needs integers, got {left.dtype}",
+            help="reinterpret floats with `x.to(tl.int32, bitcast=True)`",
         )
     return emit(_BITWISE[symbol], left, right)
 
@@ -197,7 +199,8 @@ def truth(value: tensor, use: str) -> tensor:
         return value
     if value.value.type != tl.element_ir_type(value.dtype):
         raise CompilationError(
-            f"`{use}` needs a block of int1, got {value.value.type}", help="compare first, for instance `x != 0`"
+            f"`{use}` needs a block of int1, got {value.value.type}",
+            help="compare first, for instance `x != 0`",
         )
     return cast_element(value, tl.int1)
 

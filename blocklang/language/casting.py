@@ -84,8 +84,8 @@ def cast(input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any 
     Args:
         input: a scalar or block, or a number.
         dtype: the element type of the result.
-        fp_downcast_rounding: for a float to a narrower float: 'rtne' (to nearest, ties to even; the default) or
-            'rtz' (toward zero).
+        fp_downcast_rounding: for a float to a narrower float: 'rtne' (to nearest, ties to even; the default)
+            or 'rtz' (toward zero).
         bitcast: True reads the bits as the other type, which has the same width.
 
     Returns:

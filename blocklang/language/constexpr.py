@@ -1,9 +1,10 @@
 """Compile-time values: `constexpr`, and how language functions read them.
 
-Operators on two compile-time values follow Python (`//` floors), and give a `constexpr`. With a tensor on the other
-side the tensor's operator decides, and the value is weak in promotion. A `constexpr` that stands for a specialised
-run-time argument (an int of value 1, a bool) also has that argument's type: comparisons still fold, but arithmetic
-is that of a run-time scalar, so a kernel behaves the same for every value of the argument.
+Operators on two compile-time values follow Python (`//` floors), and give a `constexpr`. With a tensor on the
+other side the tensor's operator decides, and the value is weak in promotion. A `constexpr` that stands for a
+specialised run-time argument (an int of value 1, a bool) also has that argument's type: comparisons still
+fold, but arithmetic is that of a run-time scalar, so a kernel behaves the same for every value of the
+argument.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ class constexpr:
 
     def __init__(self, value: Any, type: dtype | None = None) -> None:
         self.value: Any = value.value if isinstance(value, constexpr) else value
-        self.type = type if type is not None else value.type if isinstance(value, constexpr) else None
+        self.type: dtype | None = type
+        if type is None and isinstance(value, constexpr):
+            self.type = value.type
 
     def __repr__(self) -> str:
         return f"constexpr[{self.value!r}]"
@@ -138,7 +141,8 @@ class constexpr:
         return self._unary(operator.invert)
 
     def __getattr__(self, name: str) -> Any:
-        # Only for what the class lacks: a number has the methods of a run-time scalar, an object its own attributes.
+        # Only for what the class lacks: a number has the methods of a run-time scalar, an object
+        # its own attributes.
         if name.startswith("_"):
             raise AttributeError(name)
         if isinstance(self.value, (bool, int, float)):

@@ -1,6 +1,7 @@
 """The builder that language functions create operations with.
 
-Two drivers set it: the frontend, with a plain `Builder` that records, and the interpreter's eager driver, with one
+Two drivers set it: the frontend, with a plain `Builder` that records, and the interpreter's eager driver,
+    with one
 that evaluates each operation as it is created. Language functions do not know which.
 """
 

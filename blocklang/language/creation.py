@@ -59,7 +59,9 @@ def arange(start: Any, end: Any) -> tensor:
     """
     first, last = static_int(start, "the start of arange"), static_int(end, "the end of arange")
     if last <= first:
-        raise CompilationError(f"arange({first}, {last}) would be empty", help="`end` must be greater than `start`")
+        raise CompilationError(
+            f"arange({first}, {last}) would be empty", help="`end` must be greater than `start`"
+        )
     if first < I32.minimum or last - 1 > I32.maximum:
         raise CompilationError(f"arange({first}, {last}) does not fit into int32")
     return emit(Arange, start=first, end=last)

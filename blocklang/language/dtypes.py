@@ -1,7 +1,7 @@
-"""The types that a kernel can name: `tl.float32`, `tl.pointer_type(tl.int8)`, `tl.block_type(tl.int32, [64])`.
+"""The types that a kernel can name: `tl.float32`, `tl.pointer_type(tl.int8)`.
 
-A view of `blocklang.ir.types` under the language's names: every object here stands for exactly one IR type, and
-`ir_type` and `type_from_ir` convert. Signedness is part of a type; `int1` counts as unsigned.
+A view of `blocklang.ir.types` under the language's names: every object here stands for exactly one IR type,
+and `ir_type` and `type_from_ir` convert. Signedness is part of a type; `int1` counts as unsigned.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ class pointer_type(dtype):
     """
 
     def __init__(self, element_ty: dtype, address_space: int = 1, const: bool = False) -> None:
-        if not isinstance(element_ty, dtype) or element_ty.is_ptr() or element_ty.is_block():
+        if isinstance(element_ty, (pointer_type, block_type)):
             raise CompilationError(f"a pointer points at numbers, not at {element_ty}")
         self._element = element_ty
         self.address_space = address_space

@@ -39,8 +39,8 @@ def dot(
         out_dtype: fp32 or fp16, the result's type for fp16 operands.
 
     Returns:
-        A block [M, N]: fp32 for fp32 and bf16, `out_dtype` for fp16, fp64 for fp64, int32 for int8. Each element is
-        a chain of fused multiply-adds, k ascending, from the accumulator on.
+        A block [M, N]: fp32 for fp32 and bf16, `out_dtype` for fp16, fp64 for fp64, int32 for int8. Each
+        element is a chain of fused multiply-adds, k ascending, from the accumulator on.
 
     Example:
         c = tl.dot(tl.zeros((16, 32), tl.float32), tl.zeros((32, 16), tl.float32))
@@ -59,7 +59,8 @@ def dot(
         )
     if input.dtype != other.dtype:
         raise CompilationError(
-            f"dot needs one element type, got {input.dtype} and {other.dtype}", help="convert one with `.to(...)`"
+            f"dot needs one element type, got {input.dtype} and {other.dtype}",
+            help="convert one with `.to(...)`",
         )
     result = _result_type(input.dtype, to_dtype(out_dtype, "out_dtype"))
     return emit(
@@ -83,7 +84,8 @@ def _result_type(element: dtype, out_dtype: dtype) -> dtype:
             raise CompilationError(f"out_dtype of fp16 operands must be fp16 or fp32, got {out_dtype}")
         return out_dtype
     raise CompilationError(
-        f"dot has no meaning for {element}", help="use int8, fp16, bf16, fp32 or fp64; convert with `.to(...)`"
+        f"dot has no meaning for {element}",
+        help="use int8, fp16, bf16, fp32 or fp64; convert with `.to(...)`",
     )
 
 

@@ -15,9 +15,9 @@ from blocklang.language.broadcasting import broadcast_together
 from blocklang.language.casting import cast_element
 from blocklang.language.constexpr import describe, static_bool, unwrap
 from blocklang.language.dtypes import dtype
-from blocklang.language.promotion import computation_type
+from blocklang.language.promotion import computation_type, literal_type
 from blocklang.language.registry import builtin
-from blocklang.language.tensor import emit, tensor, to_tensor
+from blocklang.language.tensor import constant, emit, tensor, to_tensor
 from blocklang.ops import elementwise as ops
 
 
@@ -255,8 +255,6 @@ def fma(x: Any, y: Any, z: Any) -> tensor:
 
 
 def _as(value: Any, common: dtype) -> tensor:
-    from blocklang.language.tensor import constant
-
     plain = operand(value, "fma")
     return cast_element(plain, common) if isinstance(plain, tensor) else constant(plain, common)
 
@@ -267,9 +265,9 @@ def _common_type(values: list[Any], what: str) -> dtype:
     common: dtype | None = None
     for value in strong:
         common = value.dtype if common is None else computation_type(common, False, value.dtype, False)
-    for value in operands:
-        if not isinstance(value, tensor):
-            own = to_tensor(value).dtype
+    for number in operands:
+        if not isinstance(number, tensor):
+            own = literal_type(number)
             common = own if common is None else computation_type(common, False, own, True)
     assert common is not None
     return common
@@ -278,13 +276,15 @@ def _common_type(values: list[Any], what: str) -> dtype:
 def _floats(x: Any, y: Any, what: str) -> tuple[tensor, tensor]:
     left, right = promote(x, y, what)
     if not left.dtype.is_floating():
-        raise CompilationError(f"{what} needs floats, got {left.dtype}", help="write `x / y`, or convert first")
+        raise CompilationError(
+            f"{what} needs floats, got {left.dtype}", help="write `x / y`, or convert first"
+        )
     return left, right
 
 
 @builtin
 def fdiv(x: Any, y: Any, ieee_rounding: Any = False) -> tensor:
-    """The quotient of floats, correctly rounded, in the operands' type (unlike `/`, which gives fp32 for fp16).
+    """The correctly rounded quotient of floats in the operands' type (`/` gives fp32 for fp16).
 
     Args:
         ieee_rounding: accepted; the quotient is always correctly rounded.
@@ -328,7 +328,8 @@ def _propagates(propagate_nan: Any) -> bool:
     plain = unwrap(propagate_nan)
     if not isinstance(plain, PropagateNan):
         raise CompilationError(
-            f"propagate_nan is {describe(propagate_nan)}", help="`tl.PropagateNan.NONE` or `tl.PropagateNan.ALL`"
+            f"propagate_nan is {describe(propagate_nan)}",
+            help="`tl.PropagateNan.NONE` or `tl.PropagateNan.ALL`",
         )
     return plain is PropagateNan.ALL
 
@@ -372,7 +373,9 @@ def clamp(x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE) ->
     value, low = promote(value, low, "clamp")
     value, high = promote(value, high, "clamp")
     if not value.dtype.is_floating():
-        raise CompilationError(f"clamp needs floats, got {value.dtype}", help="use `tl.minimum` and `tl.maximum`")
+        raise CompilationError(
+            f"clamp needs floats, got {value.dtype}", help="use `tl.minimum` and `tl.maximum`"
+        )
     raised = emit(ops.Maximum, *promote(value, low, "clamp"), propagate_nan=propagate)
     return emit(ops.Minimum, raised, high, propagate_nan=propagate)
 
@@ -389,11 +392,6 @@ def where(condition: Any, x: Any, y: Any) -> tensor:
         y = tl.where(tl.arange(0, 8) < 4, 1.0, 0.0)
     """
     chosen = cast_element(to_tensor(condition), tl.int1)
-    left, right = promote_any(x, y)
+    left, right = promote(x, y, "where", pointers=True)
     chosen, left, right = broadcast_together(truth(chosen, "where"), left, right)
     return emit(ops.Select, chosen, left, right)
-
-
-def promote_any(x: Any, y: Any) -> tuple[tensor, tensor]:
-    """As `promote`, for two numbers as well as with tensors and pointers."""
-    return promote(x, y, "where", pointers=True)

@@ -35,12 +35,16 @@ def _mask(value: Any) -> tensor | None:
         return constant(bool(plain), tl.int1)
     if isinstance(plain, tensor) and plain.dtype.is_int1():
         return plain
-    raise CompilationError(f"a mask must be int1, got {describe(value)}", help="compare, for instance `mask != 0`")
+    raise CompilationError(
+        f"a mask must be int1, got {describe(value)}", help="compare, for instance `mask != 0`"
+    )
 
 
 def _refuse_block_pointer_options(boundary_check: Any, padding_option: Any) -> None:
     if any(unwrap(option) for option in (boundary_check, padding_option)):
-        raise CompilationError("boundary_check and padding_option are for block pointers", help=_NO_BLOCK_POINTERS)
+        raise CompilationError(
+            "boundary_check and padding_option are for block pointers", help=_NO_BLOCK_POINTERS
+        )
 
 
 def _option(value: Any, what: str, choices: tuple[str, ...]) -> str:
@@ -78,7 +82,9 @@ def load(
     address = _pointer(pointer, "load")
     lanes = _mask(mask)
     if lanes is None and unwrap(other) is not None:
-        raise CompilationError("`other` without `mask` has no meaning", help="give a mask, or leave `other` out")
+        raise CompilationError(
+            "`other` without `mask` has no meaning", help="give a mask, or leave `other` out"
+        )
     otherwise = None if unwrap(other) is None else _other(other, address.dtype.element_ty)
     given = [v for v in (address, lanes, otherwise) if v is not None]
     shape = common_shape([shape_of(v.value.type) for v in given])
@@ -132,11 +138,12 @@ def store(
     for operand, what in ((stored, "value"), (lanes, "mask")):
         if operand is not None:
             _check_fits(operand, what, address, shape)
+    operands = [address.value, broadcast_block(stored, shape).value]
+    if lanes is not None:
+        operands.append(broadcast_block(lanes, shape).value)
     current_builder().create(
         Store,
-        address.value,
-        broadcast_block(stored, shape).value,
-        **({} if lanes is None else {"mask": broadcast_block(lanes, shape).value}),
+        *operands,
         cache_modifier=_option(cache_modifier, "cache_modifier", CACHE_MODIFIERS_STORE),
         eviction_policy=_option(eviction_policy, "eviction_policy", EVICTION_POLICIES),
     )

@@ -1,7 +1,7 @@
 """Which type an operator computes in: pure functions on dtypes, Triton's rules (docs/semantics.md).
 
-A Python number or `constexpr` is *weak*: it takes the other side's type unless its kind (bool < int < float) is
-higher. Everything else, scalar or block, takes part with its own type.
+A Python number or `constexpr` is *weak*: it takes the other side's type unless its kind (bool < int < float)
+is higher. Everything else, scalar or block, takes part with its own type.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ def sum(input: Any, axis: Any = None, keep_dims: Any = False, dtype: Any = None)
         input: a block.
         axis: compile-time axis; None adds all elements.
         keep_dims: True keeps the axis with extent 1.
-        dtype: the type to add in and to return. Without it, bool and integers under 32 bits add in int32 or uint32,
-            other types in their own; fp16 and bf16 are accumulated in fp32 and rounded once.
+        dtype: the type to add in and to return. Without it, bool and integers under 32 bits add in int32 or
+            uint32, other types in their own; fp16 and bf16 are accumulated in fp32 and rounded once.
 
     Example:
         total = tl.sum(tl.arange(0, 8), axis=0)
@@ -150,7 +150,9 @@ def min(
 
 @builtin
 def argmax(input: Any, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> tensor:
-    """The int32 index of the largest element along an axis, the first on ties; NaN is skipped unless all are NaN.
+    """The int32 index of the largest element along an axis, the first on ties.
+
+    NaN is skipped unless all are NaN.
 
     Example:
         where = tl.argmax(tl.arange(0, 8), axis=0)
@@ -160,7 +162,9 @@ def argmax(input: Any, axis: Any, tie_break_left: Any = True, keep_dims: Any = F
 
 @builtin
 def argmin(input: Any, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> tensor:
-    """The int32 index of the smallest element along an axis, the first on ties; NaN is skipped unless all are NaN.
+    """The int32 index of the smallest element along an axis, the first on ties.
+
+    NaN is skipped unless all are NaN.
 
     Example:
         where = tl.argmin(tl.arange(0, 8), axis=0)
@@ -202,9 +206,9 @@ def reduce(input: Any, axis: Any, combine_fn: Callable[..., Any], keep_dims: Any
     Args:
         input: a block, or a tuple of k blocks of one shape.
         axis: compile-time axis; None takes all elements.
-        combine_fn: a function of 2k scalars, first those of the left side, then those of the right, that returns k
-            scalars of the same types. Neighbours are combined in a tree (docs/semantics.md), so it must be
-            associative; it need not be commutative.
+        combine_fn: a function of 2k scalars, first those of the left side, then those of the right, that
+            returns k scalars of the same types. Neighbours are combined in a tree (docs/semantics.md), so it
+            must be associative; it need not be commutative.
         keep_dims: True keeps the axis with extent 1.
 
     Returns:
@@ -246,7 +250,8 @@ def _combiner(function: Callable[..., Any], elements: list[dtype_]) -> Region:
         if len(results) != len(types):
             raise CompilationError(
                 f"combine_fn returned {len(results)} values for {len(types)} blocks",
-                help="it takes the elements of the left, then of the right side, and returns as many as one side has",
+                help="it takes the elements of the left, then of the right side, and returns as "
+                "many as one side has",
             )
         values = [_same_type(r, e) for r, e in zip(results, elements, strict=True)]
         builder.create(Yield, [v.value for v in values])

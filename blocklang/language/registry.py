@@ -1,7 +1,7 @@
 """Marks the functions that a kernel may call: `@builtin`.
 
-The frontend calls a marked function directly, with evaluated arguments, and refuses any other Python function. The
-mark also gathers the functions for the generated language reference.
+The frontend calls a marked function directly, with evaluated arguments, and refuses any other Python
+function. The mark also gathers the functions for the generated language reference.
 """
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ def expand_dims(input: Any, axis: Any) -> tensor:
 
     Args:
         input: a scalar or block.
-        axis: where the new axis stands in the result, or a tuple of such places; negative ones count from the end.
+        axis: where the new axis stands in the result, or a tuple of such places; negative ones count from the
+            end.
 
     Example:
         column = tl.expand_dims(tl.arange(0, 8), 1)

@@ -58,7 +58,9 @@ def sigmoid(x: Any) -> tensor:
     """
     value = to_tensor(x)
     if not value.dtype.is_floating():
-        raise CompilationError(f"sigmoid needs floats, got {describe(x)}", help="convert with `.to(tl.float32)`")
+        raise CompilationError(
+            f"sigmoid needs floats, got {describe(x)}", help="convert with `.to(tl.float32)`"
+        )
     wide = cast_element(value, tl.float32) if value.dtype.primitive_bitwidth < 32 else value
     return cast_element(1.0 / (1.0 + exp(-wide)), value.dtype)
 

@@ -1,7 +1,7 @@
 """`tensor`: a run-time value of a kernel, scalar or block, with the operators and methods that users write.
 
-A `tensor` wraps one IR value and holds nothing else; each operator creates operations with the current builder.
-What the operators mean is in the modules imported at the end.
+A `tensor` wraps one IR value and holds nothing else; each operator creates operations with the current
+builder. What the operators mean is in the modules imported at the end.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class tensor:
 
     def __iter__(self) -> Any:
         raise CompilationError(
-            f"{describe(self)} cannot be unpacked or iterated over", help="loop with `range`, or split by reshaping"
+            f"{describe(self)} cannot be unpacked or iterated over",
+            help="loop with `range`, or split by reshaping",
         )
 
     def __getitem__(self, index: Any) -> tensor:
@@ -360,7 +361,11 @@ def emit(cls: type[Operation], *operands: tensor, **named: Any) -> tensor:
 
 
 def constant(value: bool | int | float, element: dtype, shape: tuple[int, ...] = ()) -> tensor:
-    """A scalar, or a block with one number in every lane. Raises CompilationError if an integer does not fit."""
+    """A scalar, or a block with one number in every lane.
+
+    Raises:
+        CompilationError: an integer does not fit.
+    """
     ir_type = dtypes.element_ir_type(element)
     if isinstance(ir_type, ScalarType):
         value = _converted(value, ir_type)

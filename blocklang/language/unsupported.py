@@ -16,7 +16,16 @@ NOT_BUILT_YET: dict[str, str | None] = {
         "write the offsets and a mask",
     ),
     **dict.fromkeys(
-        ("atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor", "atomic_xchg", "atomic_cas"),
+        (
+            "atomic_add",
+            "atomic_max",
+            "atomic_min",
+            "atomic_and",
+            "atomic_or",
+            "atomic_xor",
+            "atomic_xchg",
+            "atomic_cas",
+        ),
         "write one partial result per program, and combine them in a second kernel",
     ),
     **dict.fromkeys(("associative_scan", "cumsum", "cumprod"), _NO_SUBSTITUTE),
@@ -37,6 +46,8 @@ NOT_BUILT_YET: dict[str, str | None] = {
     "extra": "the functions of libdevice are not built yet; see tl.math",
     "condition": "write the condition after `while`",
     **dict.fromkeys(("add", "sub", "mul"), "write the operator"),
-    **dict.fromkeys(("tuple", "tuple_type", "slice", "void", "constexpr_type", "function_type"), "write a Python tuple"),
+    **dict.fromkeys(
+        ("tuple", "tuple_type", "slice", "void", "constexpr_type", "function_type"), "write a Python tuple"
+    ),
     "target_info": "there is one target, the CPU",
 }

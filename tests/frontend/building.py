@@ -21,7 +21,7 @@ _numbers = count()
 
 
 def build(function: Callable[..., Any], *types: str | Type, **constants: Any) -> Kernel:
-    """The verified IR of a function: types of its run-time parameters in order, values of the others by name."""
+    """The verified IR, for types of the run-time parameters in order, and values of the others."""
     source = KernelSource.from_function(getattr(function, "fn", function))
     remaining = iter(types)
     arguments = [
@@ -47,7 +47,7 @@ def run(kernel: Kernel, size: int, *arguments: Any, dtype: Any = np.int32) -> ND
 
 
 def define(text: str, name: str, **globals: Any) -> Callable[..., Any]:
-    """The function `name` of a piece of source, with `tl` and `jit` defined and its text known to `linecache`."""
+    """The function `name` of a text that defines it; `tl` and `jit` are known there."""
     file = f"<test {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     namespace: dict[str, Any] = {"tl": tl, "jit": jit, **globals}

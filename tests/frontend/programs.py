@@ -1,6 +1,7 @@
 """Random Python functions of integers, for comparing compiled control flow with CPython's.
 
-Every assigned value is masked to a small range, and every loop ends: ranges are short and `while` burns fuel. A program is
+Every assigned value is masked to a small range, and every loop ends: ranges are short and `while` burns fuel.
+    A program is
 drawn from a seed, which names it: small depths come first, so that the first failing seed is a short program.
 """
 
@@ -81,7 +82,9 @@ class _Writer:
             case "for":
                 return self._loop(self._for_head(), depth, in_loop=in_loop)
             case "static":
-                return self._loop(f"for i in static_range({self.random.randint(0, 3)}):", depth, in_loop=in_loop)
+                return self._loop(
+                    f"for i in static_range({self.random.randint(0, 3)}):", depth, in_loop=in_loop
+                )
             case "while":
                 head, *rest = self._loop(f"while fuel > 0 and ({self.condition()}):", depth, in_loop=in_loop)
                 return [head, f"{_INDENT}fuel -= 1", *rest]
