@@ -107,7 +107,10 @@ class LaneEmitter:
                 self.store(self.get(op.pointer), self.get(op.value), self.mask_of(op.mask), op)
             case Read():
                 pointer = self.buffer_pointer(op.buffer, op.indices)
-                self.values[op.result] = self.load_lanes(pointer, op.result.type, TRUE, None)
+                # Past the end of a row there is room for one vector, but not for lanes that lie apart.
+                contiguous = pointer.step == str(memory_type(op.result.type).bytes)
+                mask = TRUE if contiguous or pointer.is_uniform or self.live is None else self.live
+                self.values[op.result] = self.load_lanes(pointer, op.result.type, mask, None)
             case Write():
                 pointer = self.buffer_pointer(op.buffer, op.indices)
                 self.store(pointer, self.get(op.value), self.write_mask(op, pointer), op)

@@ -164,3 +164,44 @@ def test_mask_of_an_index_times_a_constant() -> None:
         arguments=(Pointer(0), Pointer(1)),
         memories=(Memory("u16", 64, "small"), Memory("u16", 64, "small")),
     )
+
+
+def test_columns_of_a_buffer_are_read_only_where_there_are_rows() -> None:
+    # machine code: a step along a short column of a wide buffer read lanes far behind the scratch arena.
+    assert_agrees(
+        """
+        kernel @fuzzed(%p0: ptr<f64>, %p1: ptr<f64>, %n: i32) alias="disjoint" {
+          %i = arange start=0, end=5 : block<5xi32>
+          %j = arange start=0, end=1025 : block<1025xi32>
+          %i1 = expand_dims %i, axis=1 : block<5x1xi32>
+          %i2 = broadcast %i1, shape=[5, 1025] : block<5x1025xi32>
+          %j1 = expand_dims %j, axis=0 : block<1x1025xi32>
+          %j2 = broadcast %j1, shape=[5, 1025] : block<5x1025xi32>
+          %row = constant value=1025 : i32
+          %r = mul %i2, %row : block<5x1025xi32>
+          %o = add %r, %j2 : block<5x1025xi32>
+          %p = offset %p0, %o : block<5x1025xptr<f64>>
+          %v = load %p : block<5x1025xf64>
+          %zero = constant value=0 : i32
+          %one = constant value=1 : i32
+          %w = for %zero, %n, %one, %v : block<5x1025xf64> {
+            (%k: i32, %a: block<5x1025xf64>):
+            %b = add %a, %a : block<5x1025xf64>
+            yield %b
+          }
+          %t = trans %w, order=[1, 0] : block<1025x5xf64>
+          %five = constant value=5 : i32
+          %c = mul %j, %five : block<1025xi32>
+          %c1 = expand_dims %c, axis=1 : block<1025x1xi32>
+          %c2 = broadcast %c1, shape=[1025, 5] : block<1025x5xi32>
+          %d1 = expand_dims %i, axis=0 : block<1x5xi32>
+          %d2 = broadcast %d1, shape=[1025, 5] : block<1025x5xi32>
+          %e = add %c2, %d2 : block<1025x5xi32>
+          %q = offset %p1, %e : block<1025x5xptr<f64>>
+          store %q, %t
+          return
+        }
+        """,
+        arguments=(Pointer(0), Pointer(1), 3),
+        memories=(Memory("f64", 5125, "small"), Memory("f64", 5125, "small")),
+    )
