@@ -120,6 +120,7 @@ from blocklang.ops.memory import Offset
 from blocklang.ops.tile import Group, InBounds, Lanes
 
 _LARGE = 1 << 40  # bound on 64-bit scalars in masks, far from any overflow
+_DISTANT = 1 << 61  # bound on the sides of a comparison that becomes a difference
 
 
 @dataclass
@@ -328,7 +329,9 @@ class _Nest:
             if self.interval(value) is None:
                 return None
             found += self.conditions[value]
-        if isinstance(op, Compare) and (_lane_loop(op) is None or not self._follows_loop(op)):
+        if isinstance(op, Compare) and (
+            _lane_loop(op) is None or not self._follows_loop(op) or not self._can_be_subtracted(op)
+        ):
             return None
         if not isinstance(op, Compare) and isinstance(values[0].defining_op, (Minimum, Maximum)):
             return None  # already a leaf: nothing to gain
@@ -346,6 +349,13 @@ class _Nest:
         if left is None or right is None or abs(left - right) != 1:
             return False
         return not any(self.may_wrap_along(v, index) for v in op.operands)
+
+    def _can_be_subtracted(self, op: Compare) -> bool:
+        """True if a bound of the index, which is a difference of the operands, is far from any overflow."""
+        intervals = [self.intervals[v] for v in op.operands]
+        return all(
+            i is not None and -_DISTANT <= i.low.low and i.high.high <= _DISTANT for i in intervals
+        )
 
     def may_wrap_along(self, value: Value, index: Value) -> bool:
         """True if an integer that may have wrapped, and changes with `index`, is part of `value`."""

@@ -46,7 +46,7 @@ class Shrinker:
         self._tried: set[object] = set()
 
     def run(self) -> Case:
-        self._shrink_choices()
+        self._shrink_choices(until=time.monotonic() + (self._deadline - time.monotonic()) / 2)
         self._shrink_grid()
         self._shrink_kernel()
         return self.case
@@ -71,14 +71,14 @@ class Shrinker:
 
     # ---- choices ----
 
-    def _shrink_choices(self) -> None:
+    def _shrink_choices(self, until: float) -> None:
         size = max(len(self.case.choices) // 2, 1)
-        while size and not self._is_over():
+        while size and time.monotonic() < until:
             position = 0
-            while position < len(self.case.choices) and not self._is_over():
+            while position < len(self.case.choices) and time.monotonic() < until:
                 if not self._without(position, size):
                     position += size
-            size //= 2 if size > 8 else 8
+            size //= 2
 
     def _without(self, position: int, size: int) -> bool:
         choices = self.case.choices
@@ -155,12 +155,12 @@ def _edits(kernel: Kernel) -> Iterator[Edit]:
             yield lambda op=op: op.set_segment("other", [])  # type: ignore[misc]
     for op in reversed(operations):
         for number, result in enumerate(op.results):
-            for operand in op.operands:
-                if operand.type == result.type and result.uses:
-                    yield lambda r=result, o=operand: r.replace_all_uses_with(o)  # type: ignore[misc]
             element = element_type(result.type)
             if isinstance(element, ScalarType) and not isinstance(op, Constant) and result.uses:
                 yield lambda op=op, n=number: _make_constant(op, n)  # type: ignore[misc]
+            for operand in op.operands:
+                if operand.type == result.type and result.uses:
+                    yield lambda r=result, o=operand: r.replace_all_uses_with(o)  # type: ignore[misc]
 
 
 def _open(op: Operation, region: int, arguments: dict[object, object]) -> None:

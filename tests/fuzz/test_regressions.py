@@ -205,3 +205,27 @@ def test_columns_of_a_buffer_are_read_only_where_there_are_rows() -> None:
         arguments=(Pointer(0), Pointer(1), 3),
         memories=(Memory("f64", 5125, "small"), Memory("f64", 5125, "small")),
     )
+
+
+def test_mask_against_the_largest_i64() -> None:
+    # largest - (0 - 3) overflows.
+    assert_agrees(
+        """
+        kernel @fuzzed(%p5: ptr<f32>, %s9: i64) alias="disjoint" {
+          %v9 = constant value=1.0 : block<65x32xf32>
+          %v10 = constant value=1 : block<65x32xu32>
+          %v11 = offset %p5, %v10 : block<65x32xptr<f32>>
+          %v12 = arange start=0, end=65 : block<65xi32>
+          %v13 = cast %v12 : block<65xi64>
+          %v14 = sub %v13, %s9 : block<65xi64>
+          %v15 = expand_dims %v14, axis=1 : block<65x1xi64>
+          %v16 = broadcast %v15, shape=[65, 32] : block<65x32xi64>
+          %v17 = constant value=9223372036854775807 : i64
+          %v18 = cmp %v16, %v17, predicate="lt" : block<65x32xi1>
+          store %v11, %v9, mask=%v18
+          return
+        }
+        """,
+        arguments=(Pointer(0), 3),
+        memories=(Memory("f32", 32),),
+    )
