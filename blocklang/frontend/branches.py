@@ -106,8 +106,9 @@ class _Merge:
         return _Slot(len(self.yields[0]) - 1)
 
     def _undefined(self, name: str, path: Path) -> Undefined:
+        assigned = "does not hold" if path is self.paths[0] else "holds"
         return Undefined(
-            f"is assigned in only one branch of the `if`, not {path.name}",
+            f"is assigned only if the condition on line {self.visitor.builder.location.line} {assigned}",
             f"assign `{name}` before the `if`, or in both branches",
         )
 

@@ -7,10 +7,10 @@ import builtins
 import enum
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from blocklang.diagnostics import BlocklangError, Location
+from blocklang.diagnostics import BlocklangError, CompilationError, Location
 from blocklang.frontend.base import fields
 from blocklang.frontend.expressions import PYTHON_REFUSALS, Expressions
 from blocklang.frontend.lookup import is_namedtuple_class, source_of
@@ -122,12 +122,11 @@ class Calls(Expressions):
     def _call_language(self, function: Callable[..., Any], args: list[Any], keywords: dict[str, Any]) -> Any:
         name = getattr(function, "__name__", "this function")
         try:
-            inspect.signature(function).bind(*args, **keywords)
+            signature = inspect.signature(function)
+            signature.bind(*args, **keywords)
         except TypeError as error:
-            self.fail(
-                f"{name}(): {error}",
-                help=f"the parameters are {inspect.signature(function)}".replace(": Any", ""),
-            )
+            names = ", ".join(signature.parameters)
+            self.fail(f"{name}(): {error}", help=f"the parameters of `{name}` are ({names})")
         return function(*args, **keywords)
 
     def _call_python(self, function: Callable[..., Any], args: list[Any], keywords: dict[str, Any]) -> Any:
@@ -282,16 +281,12 @@ class Calls(Expressions):
         source: KernelSource,
         name: str,
         env: dict[str, Any],
-        local_names: list[str],
+        local_names: Iterable[str],
         parent: Frame | None,
     ) -> Frame:
         depth = self.frame.depth + 1
         if depth > MAXIMUM_CALL_DEPTH:
-            self.fail(
-                f"the calls of `{name}` do not end: {MAXIMUM_CALL_DEPTH} are nested",
-                help="calls are compiled in place, so a recursion must end by a condition known at "
-                "compile time",
-            )
+            raise _endless(self.frame, name, self.builder.location)
         frame = Frame(source, name, env, frozenset(local_names) | env.keys(), parent, depth=depth)
         frame.reset_flags()
         return frame
@@ -303,8 +298,12 @@ class Calls(Expressions):
         try:
             self.function_body(body)
         except BlocklangError as error:
-            error.notes.append(_called_from(frame.name, place))
+            note = f"in `{frame.name}`, called at {place}"
+            if note not in error.notes:  # a recursion is told once
+                error.notes.append(note)
             raise
+        except RecursionError as error:
+            raise _endless(caller, frame.name, place) from error
         finally:
             self.frame = caller
             self.builder.location = place
@@ -319,8 +318,13 @@ class Calls(Expressions):
             assert self.env[flag] is (flag == RETURN), "a returned function has no flags left"
 
 
-def _called_from(name: str, place: Location) -> str:
-    return f"in `{name}`, called at {place}"
+def _endless(caller: Frame, name: str, place: Location) -> CompilationError:
+    return CompilationError(
+        f"the calls of `{name}` do not end, or nest too deeply",
+        location=place,
+        source=caller.source.padded_text,
+        help="calls are compiled in place: a recursion must end by a condition known at compile time",
+    )
 
 
 def _is_language(function: Any) -> bool:

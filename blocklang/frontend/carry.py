@@ -7,9 +7,10 @@ needed.
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Container
 from typing import Any
 
-from blocklang.diagnostics import CompilationError
 from blocklang.frontend.base import Visitor
 from blocklang.frontend.branches import MISSING
 from blocklang.frontend.scope import BREAK, FLAGS, RETURN, STOPPED, VALUE, Environment, Undefined
@@ -34,7 +35,7 @@ class Carry:
 
     Args:
         visitor: at the place before the loop.
-        assigned: the names that the loop may assign.
+        assigned: the names that the loop may assign, each with the place.
         index: the names of the loop's target, which may change their type in it, and the type of the index.
 
     Attributes:
@@ -45,7 +46,7 @@ class Carry:
     """
 
     def __init__(
-        self, visitor: Visitor, assigned: list[str], index: tuple[list[str], Type] | None = None
+        self, visitor: Visitor, assigned: dict[str, ast.AST], index: tuple[Container[str], Type] | None = None
     ) -> None:
         self.visitor = visitor
         self.assigned = assigned
@@ -63,7 +64,7 @@ class Carry:
         for name in assigned:
             self._add_name(name, index)
 
-    def _add_name(self, name: str, index: tuple[list[str], Type] | None) -> None:
+    def _add_name(self, name: str, index: tuple[Container[str], Type] | None) -> None:
         before = self._before.get(name, MISSING)
         if isinstance(before, constexpr) and before.type is None:
             return  # a compile-time name: `leave` checks that it stays what it is
@@ -126,10 +127,11 @@ class Carry:
         types = [[leaf.value.type for leaf in leaves(v)] for v in (before, after)]
         if isinstance(after, Undefined) or _outline(before) != _outline(after) or types[0] != types[1]:
             now = f"{after.reason}" if isinstance(after, Undefined) else f"has type {describe_kind(after)}"
-            raise CompilationError(
+            self.visitor.fail(
                 f"`{name}` has type {describe_kind(before)} before the loop, but {now} after a round of it",
                 help=f"give `{name}` its final type before the loop, cast with `.to(...)` inside "
                 "it, or use two names",
+                at=self.assigned[name],
             )
         return list(leaves(after))
 
@@ -144,11 +146,12 @@ class Carry:
             ):
                 continue
             if isinstance(after, tensor) or not same_compile_time(before, after):
-                raise CompilationError(
+                self.visitor.fail(
                     f"`{name}` is {describe_kind(before)}, known at compile time, and cannot change "
                     "in a loop",
                     help="start with a run-time value under another name, or unroll the loop with "
                     "`tl.static_range`",
+                    at=self.assigned[name],
                 )
 
     def _drop_unchanged(self, yields: list[tensor]) -> list[tensor]:

@@ -126,7 +126,7 @@ class Lookup(Loops):
                 help=f"put `@blocklang.jit` above `def {value.__name__}`",
             )
         self.fail(
-            f"{what} is a {kind}, which a kernel cannot use",
+            f"{what} is of type {kind}, which a kernel cannot use",
             help="numbers, strings, tuples, dtypes, modules and `@blocklang.jit` functions can be "
             "captured; pass arrays "
             "as arguments",

@@ -43,7 +43,7 @@ class Loops(Branches):
         """`for target in range(...)` at run time."""
         start, stop, step = typed = self._bounds(bounds)
         targets = assigned_names([ast.Expr(node.target)])
-        carry = Carry(self, _union(targets, assigned_names(node.body)), (targets, start.value.type))
+        carry = Carry(self, targets | assigned_names(node.body), (targets, start.value.type))
         region = Region([start.value.type])
         index = region.args[0]
         with self.branch(region, carry.enter(region)):
@@ -263,7 +263,3 @@ class Loops(Branches):
 
         self.branches(logical_not(left), go_on, stop)
         return self.env.pop(_BROKEN)
-
-
-def _union(first: list[str], second: list[str]) -> list[str]:
-    return list(dict.fromkeys([*first, *second]))

@@ -18,16 +18,16 @@ def _walk_scope(node: ast.AST) -> Iterator[ast.AST]:
         yield from _walk_scope(child)
 
 
-def assigned_names(statements: Iterable[ast.stmt]) -> list[str]:
-    """The names that the statements assign in their own scope, each once, in order."""
-    found: dict[str, None] = {}
+def assigned_names(statements: Iterable[ast.stmt]) -> dict[str, ast.AST]:
+    """The names that the statements assign in their own scope, in order, each with the last place."""
+    found: dict[str, ast.AST] = {}
     for statement in statements:
         for node in _walk_scope(statement):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                found[node.id] = None
+                found[node.id] = node
             elif isinstance(node, ast.FunctionDef):
-                found[node.name] = None
-    return list(found)
+                found[node.name] = node
+    return found
 
 
 def has_return(statements: Iterable[ast.stmt]) -> bool:

@@ -2,8 +2,8 @@
 
 An environment maps names to values: a `tensor`, a compile-time value, a tuple of these, or `Undefined`.
 Beside the user's names it holds the state of control flow under names that no user can write: whether control
-has left by `return`, `break` or `continue` (a Python bool, or an int1 `tensor` where only the run tells), and the
-value to return.
+has left by `return`, `break` or `continue` (a Python bool, or an int1 `tensor` where only the run tells), and
+the value to return.
 """
 
 from __future__ import annotations

@@ -231,4 +231,5 @@ def describe(value: Any) -> str:
     if isinstance(value, tensor):
         return f"a run-time {value.value.type}"
     plain = unwrap(value)
-    return f"{plain!r}" if plain is None else f"{plain!r} of type {type(plain).__name__}"
+    plainly = plain is None or isinstance(plain, (bool, str))
+    return f"{plain!r}" if plainly else f"{plain!r} of type {type(plain).__name__}"

@@ -81,6 +81,11 @@ class dtype:
         return self.name
 
     @property
+    def long_name(self) -> str:
+        """Its name in the language: `float32` of `fp32`."""
+        return self.name.replace("bf", "bfloat") if self.name == "bf16" else self.name.replace("fp", "float")
+
+    @property
     def scalar(self) -> dtype:
         return self
 

@@ -93,10 +93,9 @@ def _accumulator(acc: Any, element: dtype, shape: tuple[int, int]) -> tensor:
     if unwrap(acc) is None:
         return constant(0, element, shape)
     if not isinstance(acc, tensor) or block_shape(acc) != shape or acc.dtype != element:
-        expected = tl.block_type(element, shape)
         raise CompilationError(
             f"acc must be a block of {element} with shape {list(shape)}, got {describe(acc)}",
-            help=f"start with `tl.zeros(({shape[0]}, {shape[1]}), dtype=...)` of {expected.scalar}",
+            help=f"start with `tl.zeros(({shape[0]}, {shape[1]}), dtype=tl.{element.long_name})`",
         )
     return acc
 
