@@ -8,12 +8,14 @@ from blocklang.abi import SLOT_BYTES
 from blocklang.codegen.contract import contract_buffers
 from blocklang.codegen.emitter import Emitter, Phi, llvm_scalar
 from blocklang.codegen.lanes import LaneEmitter
-from blocklang.codegen.loops import RegionEmitter
+from blocklang.codegen.lanes_loop import lanes_loop
+from blocklang.codegen.loops import Hook, RegionEmitter
+from blocklang.codegen.tree import tree_reduce
 from blocklang.codegen.values import Lane
 from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ir.types import I1, I32, U8, PointerType
 from blocklang.ops.creation import NumPrograms, ProgramId
-from blocklang.ops.tile import BufferOp, ContractBuffers
+from blocklang.ops.tile import BufferOp, ContractBuffers, Lanes, TreeReduce
 from blocklang.target import Target
 
 _ADDRESS = PointerType(U8)  # the type of a buffer's address; accesses bring their own element type
@@ -36,9 +38,14 @@ def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
     def grid_value(emitter: RegionEmitter, op: Operation) -> None:
         emitter.values[op.result] = grid[op.__class__, op.attributes["axis"]]
 
-    emitter = RegionEmitter(
-        lanes, {ContractBuffers: contract_buffers, ProgramId: grid_value, NumPrograms: grid_value}
-    )
+    hooks: dict[type[Operation], Hook] = {
+        Lanes: lanes_loop,
+        TreeReduce: tree_reduce,
+        ContractBuffers: contract_buffers,
+        ProgramId: grid_value,
+        NumPrograms: grid_value,
+    }
+    emitter = RegionEmitter(lanes, hooks)
     emit.start("entry")
     load_arguments(kernel, lanes)
     place_buffers(kernel, lanes)

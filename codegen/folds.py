@@ -1,0 +1,213 @@
+"""What folds lanes together: how a combine starts, takes a step of lanes, and ends in scalars.
+
+Float sums run in `PARTIALS` partial results whatever the width of the machine's vectors, so that their bits
+are the same everywhere; all other combines do not depend on order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from blocklang.codegen.elementwise import Context, convert, extremum
+from blocklang.codegen.emitter import llvm_scalar, llvm_type
+from blocklang.codegen.floats import constant_text, splat_number
+from blocklang.codegen.lanes import LaneEmitter
+from blocklang.ir.types import BF16, F16, F32, I32, I64, ScalarType
+
+PARTIALS = 32  # partial results of a float sum (LANGUAGE.md A13)
+
+
+class Fold:
+    """How one combine of a `lanes` loop starts, takes a step of lanes, and ends in scalars."""
+
+    def __init__(self, emitter: LaneEmitter, combine: str, types: Sequence[ScalarType], width: int) -> None:
+        self.emitter = emitter
+        self.emit = emitter.emit
+        self.combine = combine
+        self.types = list(types)
+        self.width = width
+        element = self.types[0]
+        self.ordered = combine == "sum" and element.is_float
+        self.wide = F32 if self.ordered and element in (F16, BF16) else element
+        self.lanes = PARTIALS if self.ordered else width
+
+    def context(self, width: int) -> Context:
+        return Context(self.emit, self.emitter.target, width)
+
+    def neutral(self) -> list[float]:
+        """Per accumulator the value that changes nothing: NaN for float extrema, where NaN is ignored."""
+        element = self.types[0]
+        if self.combine.startswith("arg"):
+            return [self._limit(element, largest=self.combine == "argmin"), 0]
+        if self.combine in ("max", "min"):
+            return [self._limit(element, largest=self.combine == "min")]
+        if self.combine == "and":
+            return [-1]
+        return [0.0 if element.is_float else 0]
+
+    def _limit(self, element: ScalarType, *, largest: bool) -> float:
+        if element.is_float:
+            return float("nan")
+        return element.maximum if largest else element.minimum
+
+    def accumulator_types(self) -> list[ScalarType]:
+        return [self.wide, *self.types[1:]]
+
+    def starts(self) -> list[str]:
+        return [
+            splat_number(t, n, self.lanes)
+            for t, n in zip(self.accumulator_types(), self.neutral(), strict=True)
+        ]
+
+    def step(self, accumulators: list[str], new: list[str], live: str | None) -> list[str]:
+        """Fold `width` new lanes in; lanes outside the mask `live` change nothing."""
+        context = self.context(self.width)
+        new = [convert(context, self.types[0], self.wide, new[0]), *new[1:]]
+        if live is not None:
+            neutral = [
+                splat_number(t, n, self.width)
+                for t, n in zip(self.accumulator_types(), self.neutral(), strict=True)
+            ]
+            new = [
+                context.select(live, t, v, n)
+                for t, v, n in zip(self.accumulator_types(), new, neutral, strict=True)
+            ]
+        if not self.ordered or self.width == self.lanes:
+            return self.combine_lanes(self.lanes, accumulators, new)
+        for part in range(self.width // self.lanes):
+            accumulators = self.combine_lanes(self.lanes, accumulators, [self.slice(new[0], part)])
+        return accumulators
+
+    def slice(self, text: str, part: int) -> str:
+        type = llvm_type(self.wide, self.width)
+        picks = ", ".join(f"i32 {part * self.lanes + lane}" for lane in range(self.lanes))
+        return self.emit.op(f"shufflevector {type} {text}, {type} poison, <{self.lanes} x i32> <{picks}>")
+
+    def combine_lanes(self, width: int, a: list[str], b: list[str]) -> list[str]:
+        """Fold b into a, lane by lane. For arg folds all of a's indices are below b's, or equal values
+        prefer the lower index.
+        """
+        context, element = self.context(width), self.accumulator_types()[0]
+        kind = context.type(element)
+        match self.combine:
+            case "sum":
+                return [self.emit.op(f"{'fadd' if element.is_float else 'add'} {kind} {a[0]}, {b[0]}")]
+            case "xor" | "and" | "or":
+                return [self.emit.op(f"{self.combine} {kind} {a[0]}, {b[0]}")]
+            case "max" | "min":
+                return [extremum(context, element, a[0], b[0], smaller=self.combine == "min")]
+        return self.combine_arguments(context, a, b)
+
+    def combine_arguments(self, context: Context, a: list[str], b: list[str]) -> list[str]:
+        emit, element = self.emit, self.types[0]
+        mask, index = context.mask_type, context.type(I32)
+        smaller = self.combine == "argmin"
+        lower = emit.op(f"icmp slt {index} {b[1]}, {a[1]}")
+        if element.is_float:
+            wide = F32 if element in (F16, BF16) else element
+            kind = context.type(wide)
+            x, y = context.widen(element, a[0]), context.widen(element, b[0])
+            better = emit.op(f"fcmp {'olt' if smaller else 'ogt'} {kind} {y}, {x}")
+            equal = emit.op(f"fcmp oeq {kind} {y}, {x}")
+            was_nan, is_number = emit.op(f"fcmp uno {kind} {x}, {x}"), emit.op(f"fcmp ord {kind} {y}, {y}")
+            better = emit.op(f"or {mask} {better}, {emit.op(f'and {mask} {was_nan}, {is_number}')}")
+        else:
+            kind = context.type(element)
+            sign = "s" if element.is_signed else "u"
+            better = emit.op(f"icmp {sign}{'lt' if smaller else 'gt'} {kind} {b[0]}, {a[0]}")
+            equal = emit.op(f"icmp eq {kind} {b[0]}, {a[0]}")
+        take = emit.op(f"or {mask} {better}, {emit.op(f'and {mask} {equal}, {lower}')}")
+        return [context.select(take, element, b[0], a[0]), context.select(take, I32, b[1], a[1])]
+
+    def finish(self, accumulators: list[str]) -> list[str]:
+        """Fold the lanes of the accumulators: lane i with lane i + half, until one is left; in the element
+        type.
+        """
+        width = self.lanes
+        while width > 1:
+            half = width // 2
+            low = [
+                self._half(t, a, width, 0)
+                for t, a in zip(self.accumulator_types(), accumulators, strict=True)
+            ]
+            high = [
+                self._half(t, a, width, half)
+                for t, a in zip(self.accumulator_types(), accumulators, strict=True)
+            ]
+            accumulators = self.combine_lanes(half, low, high)
+            width = half
+        if self.lanes:
+            accumulators = [
+                self.emit.op(f"extractelement {llvm_type(t, 1)} {a}, i64 0")
+                for t, a in zip(self.accumulator_types(), accumulators, strict=True)
+            ]
+        return accumulators
+
+    def narrow(self, scalars: list[str]) -> list[str]:
+        return [convert(self.context(0), self.wide, self.types[0], scalars[0]), *scalars[1:]]
+
+    def _half(self, type: ScalarType, text: str, width: int, start: int) -> str:
+        kind = llvm_type(type, width)
+        picks = ", ".join(f"i32 {start + lane}" for lane in range(width // 2))
+        return self.emit.op(f"shufflevector {kind} {text}, {kind} poison, <{width // 2} x i32> <{picks}>")
+
+    # ---- lanes that were never visited ----
+
+    def pad_partials(self, accumulators: list[str], pad: str, low: str, high: str) -> list[str]:
+        """Add `pad` for each index in [low, high) to its partial; nothing to do if it is a zero."""
+        emit, kind = self.emit, llvm_type(self.wide, self.lanes)
+        wide = convert(self.context(0), self.types[0], self.wide, pad)
+        scalar = llvm_scalar(self.wide)
+        counts = emit.op(f"fcmp une {scalar} {wide}, {constant_text(self.wide, 0.0)}")
+        before, after = emit.new_block("pad"), emit.new_block("padded")
+        outside = emit.block
+        emit.branch_if(counts, before, after)
+        emit.start(before)
+        vector = emit.splat(scalar, wide, self.lanes)
+        first = emit.op(f"and i64 {low}, {-self.lanes}")
+        header, body, done = emit.new_block("loop"), emit.new_block("body"), emit.new_block("done")
+        entry = emit.block
+        emit.branch(header)
+        emit.start(header)
+        index = emit.phi("i64", [(first, entry)])
+        phi = emit.phi(kind, [(accumulators[0], entry)])
+        emit.branch_if(emit.op(f"icmp slt i64 {index.name}, {high}"), body, done)
+        emit.start(body)
+        masks = replace(self.emitter, width=self.lanes, live=None)
+        mask = masks.range_mask(index.name, low, high)
+        added = emit.op(f"fadd {kind} {phi.name}, {vector}")
+        phi.add(self.context(self.lanes).select(mask.text, self.wide, added, phi.name), emit.block)
+        index.add(emit.op(f"add i64 {index.name}, {self.lanes}"), emit.block)
+        emit.branch(header)
+        emit.start(done)
+        emit.branch(after)
+        emit.start(after)
+        return [emit.phi(kind, [(accumulators[0], outside), (phi.name, done)]).name]
+
+    def pad_scalars(self, scalars: list[str], pads: list[str], low: str, high: str) -> list[str]:
+        """Fold the pads of [low, high) into finished scalars, for combines that do not depend on order."""
+        emit, element = self.emit, self.types[0]
+        some = emit.op(f"icmp slt i64 {low}, {high}")
+        kind = llvm_scalar(element)
+        if self.combine in ("sum", "xor"):
+            count = emit.op(f"sub i64 {high}, {low}")
+            narrow = (
+                convert(self.context(0), I64, element, count)
+                if element.bits > 1
+                else emit.op(f"trunc i64 {count} to i1")
+            )
+            if self.combine == "xor":
+                odd = emit.op(f"trunc i64 {count} to i1")
+                folded = [
+                    emit.op(
+                        f"xor {kind} {scalars[0]}, {emit.op(f'select i1 {odd}, {kind} {pads[0]}, {kind} 0')}"
+                    )
+                ]
+            else:
+                folded = [emit.op(f"add {kind} {scalars[0]}, {emit.op(f'mul {kind} {pads[0]}, {narrow}')}")]
+        else:
+            folded = self.combine_lanes(0, scalars, pads)
+        return [
+            self.context(0).select(some, t, f, s) for t, f, s in zip(self.types, folded, scalars, strict=True)
+        ]

@@ -1,0 +1,185 @@
+"""The loop over lanes: cut into a main part without masks and what is left.
+
+[low, high) is narrowed to where every `in_bounds` mask of the body holds; there the loop runs on full
+vectors without any mask. What is before and after runs the same body with the masks as lane predicates.
+"""
+
+from __future__ import annotations
+
+from blocklang.codegen.emitter import llvm_scalar, llvm_type
+from blocklang.codegen.folds import Fold
+from blocklang.codegen.loops import RegionEmitter
+from blocklang.codegen.values import Lane
+from blocklang.ir.core import Operation, Region, Value
+from blocklang.ir.types import I64, ScalarType
+from blocklang.ops.elementwise import Elementwise
+from blocklang.ops.memory import Offset
+from blocklang.ops.tile import InBounds, Lanes
+
+
+class LanesLoop:
+    """Emits one `lanes` operation."""
+
+    def __init__(self, emitter: RegionEmitter, op: Lanes) -> None:
+        self.emitter = emitter
+        self.emit = emitter.emit
+        self.op = op
+        self.width = op.width if op.width > 1 else 0
+        self.low, self.high = emitter.text(op.low), emitter.text(op.high)
+        self.folds: list[Fold] = []
+        types = [t for r in op.results if isinstance(t := r.type, ScalarType)]
+        for combine in op.combines:
+            count = 2 if combine.startswith("arg") else 1
+            self.folds.append(Fold(emitter.lanes, combine, types[:count], self.width))
+            types = types[count:]
+
+    def run(self) -> None:
+        state = [text for fold in self.folds for text in fold.starts()]
+        if not self.width:
+            state = self.loop(self.low, self.high, state, assumed=frozenset(), masked=False, step=1)
+        else:
+            state = self.vector_loops(state)
+        self.finish(state)
+
+    def bounds(self) -> list[InBounds]:
+        """The masks of the body that are ranges of the lane index with bounds from outside of the loop."""
+        inside = self.op.body
+        return [
+            op
+            for op in inside.ops
+            if isinstance(op, InBounds)
+            and op.index is inside.args[0]
+            and not any(
+                v.defining_op is not None and inside.encloses(v.defining_op) for v in (op.low, op.high)
+            )
+        ]
+
+    def vector_loops(self, state: list[str]) -> list[str]:
+        emit, width = self.emit, self.width
+        bounds = self.bounds()
+        start, full_high = self.low, self.high
+        lows = [self.emitter.text(b.low) for b in bounds]
+        lows = [t for t in dict.fromkeys(lows) if not self._at_most(t, self.low)]
+        highs = [t for t in dict.fromkeys(self.emitter.text(b.high) for b in bounds) if t != self.high]
+        for text in highs:
+            full_high = emit.call("i64", "llvm.smin.i64", [("i64", full_high), ("i64", text)])
+        if lows:
+            first = self.low
+            for text in lows:
+                first = emit.call("i64", "llvm.smax.i64", [("i64", first), ("i64", text)])
+            first = emit.call("i64", "llvm.smin.i64", [("i64", first), ("i64", self.high)])
+            start = self.round_up(first)
+            state = self.loop(
+                self.low, self.minimum(start, self.high), state, frozenset(), masked=True, step=width
+            )
+        main_end, leftover = self.main_end(start, full_high)
+        if main_end != start:
+            state = self.loop(start, main_end, state, frozenset(bounds), masked=False, step=width)
+        if leftover:
+            state = self.loop(main_end, self.high, state, frozenset(), masked=True, step=width)
+        return state
+
+    def _at_most(self, a: str, b: str) -> bool:
+        return a == b or (_is_number(a) and _is_number(b) and int(a) <= int(b))
+
+    def minimum(self, a: str, b: str) -> str:
+        return self.emit.call("i64", "llvm.smin.i64", [("i64", a), ("i64", b)])
+
+    def round_up(self, text: str) -> str:
+        """The first loop index at or after `text`."""
+        distance = self.emit.op(f"sub i64 {text}, {self.low}")
+        rounded = self.emit.op(f"and i64 {self.emit.add(distance, self.width - 1)}, {-self.width}")
+        return self.emit.add(rounded, self.low)
+
+    def main_end(self, start: str, high: str) -> tuple[str, bool]:
+        """Where the last full vector below `high` ends, and whether anything may be left before the loop's
+        end.
+        """
+        if _is_number(start) and _is_number(high):
+            whole = max(int(high) - int(start), 0) // self.width * self.width
+            return str(int(start) + whole), int(start) + whole < int(high)
+        distance = self.emit.op(f"sub i64 {high}, {start}")
+        distance = self.emit.call("i64", "llvm.smax.i64", [("i64", distance), ("i64", "0")])
+        return self.emit.add(self.emit.op(f"and i64 {distance}, {-self.width}"), start), True
+
+    def loop(
+        self, low: str, high: str, state: list[str], assumed: frozenset[InBounds], *, masked: bool, step: int
+    ) -> list[str]:
+        """One loop over [low, high): all lanes live, or masked to the lanes below the loop's end."""
+        emit = self.emit
+        header, inside, done = emit.new_block("lanes"), emit.new_block("body"), emit.new_block("done")
+        splats = self.splat_uniform_operands() if self.width else {}
+        before = emit.block
+        emit.branch(header)
+        emit.start(header)
+        index = emit.phi("i64", [(low, before)])
+        kinds = [llvm_type(t, f.lanes) for f in self.folds for t in f.accumulator_types()]
+        phis = [emit.phi(kind, [(text, before)]) for kind, text in zip(kinds, state, strict=True)]
+        emit.branch_if(emit.op(f"icmp slt i64 {index.name}, {high}"), inside, done)
+        emit.start(inside)
+        emitter = self.emitter.nested(width=self.width, live=None, assumed=frozenset(assumed), splats=splats)
+        live = None
+        if masked:
+            live = emitter.lanes.range_mask(index.name, "0", self.high)
+            emitter.lanes.live = live
+        emitter.values[self.op.body.args[0]] = Lane(index.name, I64, 0, "1" if self.width else "")
+        yielded = [emitter.lanes.vector(lane) for lane in emitter.region(self.op.body)]
+        following: list[str] = []
+        for fold in self.folds:
+            count = len(fold.types)
+            own = [p.name for p in phis[len(following) : len(following) + count]]
+            following += fold.step(
+                own, yielded[len(following) : len(following) + count], live.text if live else None
+            )
+        for phi, text in zip(phis, following, strict=True):
+            phi.add(text, emit.block)
+        index.add(emit.op(f"add i64 {index.name}, {step}"), emit.block)
+        emit.branch(header)
+        emit.start(done)
+        return [p.name for p in phis]
+
+    def splat_uniform_operands(self) -> dict[str, str]:
+        """Vectors of the scalars from outside that the body computes with, made once before the loop."""
+        splats: dict[str, str] = {}
+        for op in self.op.body.walk():
+            if not isinstance(op, Elementwise) or isinstance(op, Offset):
+                continue
+            for value in op.operands:
+                lane = self.emitter.values.get(value)
+                if lane is None or self._is_inside(value) or not lane.is_uniform or lane.text in splats:
+                    continue
+                if lane.text.startswith("%"):
+                    splats[lane.text] = self.emit.splat(llvm_scalar(lane.type), lane.text, self.width)
+        return splats
+
+    def _is_inside(self, value: Value) -> bool:
+        """True if the body itself makes the value."""
+        op = value.defining_op
+        owner = value.owner.parent if isinstance(value.owner, Region) else op
+        return value.owner is self.op.body or (isinstance(owner, Operation) and self.op.body.encloses(owner))
+
+    def finish(self, state: list[str]) -> None:
+        results: list[Lane] = []
+        extent = str(self.op.extent)
+        pads = [self.emitter.text(p) for p in self.op.pads]
+        for fold in self.folds:
+            count = len(fold.types)
+            own, state = state[:count], state[count:]
+            mine, pads = pads[:count], pads[count:]
+            if mine and fold.ordered:
+                own = fold.pad_partials(own, mine[0], self.high, extent)
+            scalars = fold.narrow(fold.finish(own))
+            if mine and not fold.ordered:
+                scalars = fold.pad_scalars(scalars, mine, self.high, extent)
+            results += [Lane(text, type) for text, type in zip(scalars, fold.types, strict=True)]
+        self.emitter.values.update(zip(self.op.results, results, strict=True))
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("-").isdigit()
+
+
+def lanes_loop(emitter: RegionEmitter, op: Operation) -> None:
+    """Emit one `lanes` operation."""
+    assert isinstance(op, Lanes)
+    LanesLoop(emitter, op).run()
