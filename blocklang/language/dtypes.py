@@ -69,7 +69,9 @@ class dtype:
             self.int_signedness = self.SIGNEDNESS.SIGNED if signed else self.SIGNEDNESS.UNSIGNED
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, dtype) and self.name == other.name
+        if not isinstance(other, dtype):
+            return NotImplemented  # a `constexpr` on the right compares the dtype that it holds
+        return self.name == other.name
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -234,6 +236,8 @@ class pointer_type(dtype):
         return 8
 
     def __eq__(self, other: object) -> bool:
+        if not isinstance(other, dtype):
+            return NotImplemented
         return isinstance(other, pointer_type) and self.pointer_ir_type == other.pointer_ir_type
 
     def __hash__(self) -> int:
@@ -296,6 +300,8 @@ class block_type(dtype):
         return math.prod(self._shape)
 
     def __eq__(self, other: object) -> bool:
+        if not isinstance(other, dtype):
+            return NotImplemented
         return (
             isinstance(other, block_type) and self._shape == other._shape and self._element == other._element
         )
