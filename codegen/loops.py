@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from blocklang.codegen.elementwise import Context, convert
-from blocklang.codegen.emitter import Phi, llvm_scalar, llvm_type
+from blocklang.codegen.emitter import Phi, llvm_scalar, llvm_type, splat_constant, vector_of
 from blocklang.codegen.lanes import LaneEmitter
 from blocklang.codegen.values import Lane
 from blocklang.ir.core import Operation, Region, Value
@@ -163,6 +163,9 @@ class RegionEmitter:
         self.values.update(zip(op.outputs, passed, strict=True))
 
     def conditional(self, op: If) -> None:
+        if not self.values[op.condition].is_uniform:
+            self.divergent(op)
+            return
         emit = self.emit
         then, otherwise, join = (emit.new_block(n) for n in ("then", "else", "endif"))
         emit.branch_if(self.text(op.condition), then, otherwise)
@@ -178,6 +181,37 @@ class RegionEmitter:
             edges = [(texts[position], block) for texts, block in incoming]
             phi = emit.phi(llvm_type(output.type, width), edges)
             self.values[output] = Lane(phi.name, output.type, width)
+
+    def divergent(self, op: If) -> None:
+        """A condition that differs between lanes: each arm runs if there are lanes that take it."""
+        condition = self.values[op.condition]
+        mask = vector_of("i1", self.lanes.width)
+        every = splat_constant("i1", "true", self.lanes.width)
+        refused = Lane(self.emit.op(f"xor {mask} {condition.text}, {every}"), condition.type, condition.width)
+        taken = self.arm(op.then_region, condition)
+        passed = self.arm(op.else_region, refused) if op.else_region is not None else []
+        for output, one, other in zip(op.outputs, taken, passed, strict=True):
+            text = self.lanes.context(self.lanes.width).select(condition.text, output.type, one, other)
+            self.values[output] = Lane(text, output.type, self.lanes.width)
+
+    def arm(self, region: Region, mask: Lane) -> list[str]:
+        """What one arm yields, as vectors that hold in the lanes of `mask`; no code costs nothing."""
+        emit, width = self.emit, self.lanes.width
+        if len(region.ops) == 1:
+            return [self.lanes.vector(self.values[v]) for v in region.ops[0].operands]
+        live = self.lanes.both(mask, self.lanes.live)
+        any_lane = emit.call("i1", f"llvm.vector.reduce.or.v{width}i1", [(vector_of("i1", width), live.text)])
+        inside, join, before = emit.new_block("arm"), emit.new_block("join"), emit.block
+        emit.branch_if(any_lane, inside, join)
+        emit.start(inside)
+        inner = self.nested(live=live)
+        texts = [inner.lanes.vector(v) for v in inner.region(region)]
+        end = emit.block
+        emit.branch(join)
+        emit.start(join)
+        kinds = [llvm_type(v.type, width) for v in region.ops[-1].operands]
+        edges = [[(text, end), ("zeroinitializer", before)] for text in texts]
+        return [emit.phi(kind, edge).name for kind, edge in zip(kinds, edges, strict=True)]
 
     def group(self, op: Group) -> None:
         def body(index: str) -> None:

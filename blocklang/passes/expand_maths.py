@@ -29,11 +29,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from blocklang.ir.builder import Builder
-from blocklang.ir.core import Kernel, Operation, Value
-from blocklang.ir.types import BF16, F16, F32, SCALARS, ScalarType, element_type, with_element
+from blocklang.ir.core import Kernel, Operation, Region, Value
+from blocklang.ir.types import BF16, F16, F32, SCALARS, BlockType, ScalarType, element_type, with_element
 from blocklang.maths.registry import RECIPES, Recipe
 from blocklang.maths.steps import DType
 from blocklang.ops import elementwise as ops
+from blocklang.ops.control import If, Yield
 from blocklang.passes.uniform import make_constant
 
 _KEPT = frozenset({"sqrt", "floor", "ceil", "trunc", "rint"})
@@ -210,5 +211,15 @@ class IrSteps:
     def rarely(
         self, condition: Value, compute: Callable[[], tuple[Value, ...]], usual: tuple[Value, ...]
     ) -> tuple[Value, ...]:
-        """Compute both and choose: what runs for several lanes at once cannot branch for one."""
-        return tuple(self.select(condition, a, b) for a, b in zip(compute(), usual, strict=True))
+        """A branch, which a loop over lanes takes if any lane needs it; for blocks, both and a choice."""
+        if isinstance(condition.type, BlockType):
+            return tuple(self.select(condition, a, b) for a, b in zip(compute(), usual, strict=True))
+        then, otherwise = Region(), Region()
+        with self.builder.at(then):
+            self.builder.create(Yield, compute())
+        with self.builder.at(otherwise):
+            self.builder.create(Yield, usual)
+        types = [value.type for value in usual]
+        return tuple(
+            self.builder.create(If, condition, result_types=types, regions=[then, otherwise]).results
+        )
