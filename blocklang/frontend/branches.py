@@ -14,7 +14,7 @@ from typing import Any
 
 from blocklang.diagnostics import CompilationError
 from blocklang.frontend.base import Visitor
-from blocklang.frontend.scope import FLAGS, RETURN, STOPPED, VALUE, Environment, Undefined
+from blocklang.frontend.scope import BREAK, CONTINUE, FLAGS, RETURN, STOPPED, VALUE, Environment, Undefined
 from blocklang.frontend.values import (
     describe_kind,
     hint,
@@ -237,6 +237,7 @@ class Branches(Visitor):
         for name, value in env.items():
             hint(value, name.strip("<>"))
         env[STOPPED] = paths[0].stopped and paths[1].stopped
+        env.setdefault(CONTINUE, env[STOPPED] and bool(self.frame.loops))
         self.frame.env = env
 
     def _merged_names(self, paths: tuple[Path, Path]) -> Iterable[str]:
@@ -245,7 +246,7 @@ class Branches(Visitor):
         if not all(p.stopped for p in paths):
             return names
         # Nothing below runs: only what the target of the jump reads.
-        wanted = set(FLAGS) | {VALUE}
+        wanted = {BREAK, RETURN, VALUE}  # a round that ends is the same by `continue` and by its last line
         if self.frame.loops:
             carried = self.frame.loops[-1].carried
             wanted |= set(names) if carried is None else carried

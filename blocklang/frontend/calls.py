@@ -27,7 +27,7 @@ from blocklang.language.registry import is_builtin
 from blocklang.language.tensor import tensor
 
 MAXIMUM_CALL_DEPTH = 100
-_NUMBERS = (int, float, bool, str, round, len, sum)
+_NUMBERS = (int, float, str, round, len)
 
 
 class LocalFunction:
@@ -139,6 +139,8 @@ class Calls(Expressions):
 
     def _fold_python(self, function: Callable[..., Any], args: list[Any], keywords: dict[str, Any]) -> Any:
         name = getattr(function, "__name__", "this function")
+        if function is len and args and isinstance(unwrap(args[0]), tuple):
+            return len(unwrap(args[0]))
         if not all(is_compile_time(v) for v in (*args, *keywords.values())):
             if function is len and args and isinstance(args[0], tensor):
                 self.fail("a block has no `len`", help="write `x.shape[0]`")
@@ -196,6 +198,13 @@ class Calls(Expressions):
         if not isinstance(plain, (tuple, list, range, zip, enumerate, reversed)):
             self.fail(f"{describe_kind(value)} is not a sequence known at compile time")
         return tuple(plain)
+
+    def _sum(self, values: Any, start: Any = 0) -> Any:
+        items = self._tuple(values)
+        result = items[0] + start if items else unwrap(start)
+        for item in items[1:]:
+            result = result + item
+        return result
 
     def _zip(self, *values: Any) -> Any:
         return tuple(zip(*(self._tuple(v) for v in values), strict=False))
@@ -357,6 +366,7 @@ _PYTHON_CALLS: tuple[tuple[Any, Callable[..., Any]], ...] = (
     (builtins.bool, Calls._bool),
     (builtins.tuple, Calls._tuple),
     (builtins.list, Calls._tuple),
+    (builtins.sum, Calls._sum),
     (builtins.zip, Calls._zip),
     (builtins.enumerate, Calls._enumerate),
     (builtins.reversed, Calls._reversed),

@@ -55,7 +55,8 @@ class Loops(Branches):
         inits = [v.value for v in carry.inits]
         types = [v.type for v in inits]
         if carry.flags:
-            results = self._counted_while(typed, unwrap(bounds[2]), region, carry, yields)
+            literal = int(unwrap(bounds[2])) if is_number(bounds[2]) else None
+            results = self._counted_while(typed, literal, region, carry, yields)
         else:
             loop = self.builder.create(
                 For,
@@ -119,7 +120,7 @@ class Loops(Branches):
         return self.env
 
     def _counted_while(
-        self, bounds: Bounds, step_literal: Any, region: Region, carry: Carry, yields: list[Value]
+        self, bounds: Bounds, step_literal: int | None, region: Region, carry: Carry, yields: list[Value]
     ) -> list[Value]:
         """A range as a `while` over the rounds that remain. `region` is the body, still without its end."""
         start, _, step = bounds
@@ -140,19 +141,26 @@ class Loops(Branches):
         loop = self.builder.create(While, inits, result_types=types, regions=[before, region])
         return loop.results[1:-1]
 
-    def _trip_count(self, bounds: Bounds, step_literal: Any) -> tensor:
+    def _trip_count(self, bounds: Bounds, step_literal: int | None) -> tensor:
         """How many rounds a range makes, as uint64, in which the differences of 64-bit bounds do not wrap."""
         start, stop, step = bounds
         low, high, stride = (cast_element(v, tl.uint64) for v in bounds)
         zero = constant(0, tl.uint64)
-        up = where(compare("<", start, stop), (high - low - 1) // stride + 1, zero)
-        rises = isinstance(step_literal, int) and step_literal > 0
-        if rises or step.dtype.is_int_unsigned():
-            return up
-        down = where(compare(">", start, stop), (low - high - 1) // (zero - stride) + 1, zero)
-        if isinstance(step_literal, int):
-            return down
-        return where(compare(">", step, 0), up, where(compare("<", step, 0), down, zero))
+
+        def up() -> tensor:
+            rounds = high - low if step_literal == 1 else (high - low - 1) // stride + 1
+            return where(compare("<", start, stop), rounds, zero)
+
+        def down() -> tensor:
+            rounds = low - high if step_literal == -1 else (low - high - 1) // (zero - stride) + 1
+            return where(compare(">", start, stop), rounds, zero)
+
+        if step_literal is not None:
+            return up() if step_literal > 0 else down()
+        if step.dtype.is_int_unsigned():
+            return up()
+        falling = where(compare("<", step, 0), down(), zero)
+        return where(compare(">", step, 0), up(), falling)
 
     def while_loop(self, node: ast.While, condition: Callable[[ast.expr], Any]) -> None:
         """`while`; `condition` compiles the test to an int1 scalar or to a compile-time value."""

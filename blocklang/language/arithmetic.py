@@ -117,9 +117,9 @@ def sub(a: Any, b: Any) -> tensor:
     """`a - b`; a pointer moves back by elements."""
     left, right = operand(a, "-"), operand(b, "-")
     if _element(left).is_ptr() and not _element(right).is_ptr():
-        offset = to_tensor(right)
         if not isinstance(right, tensor) and isinstance(right, int):
             return _offset(to_tensor(left), to_tensor(-right), "-")
+        offset = to_tensor(right)
         if offset.dtype.is_int() and (offset.dtype.is_int_unsigned() or offset.dtype.int_bitwidth < 64):
             offset = cast_element(offset, tl.int64)  # so that the negation does not wrap
         return _offset(to_tensor(left), minus(offset), "-")
