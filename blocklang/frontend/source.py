@@ -164,6 +164,11 @@ def _find(function: Callable[..., Any], lines: list[str]) -> ast.FunctionDef:
                 raise UnsupportedLanguageConstruct(
                     "a kernel cannot be `async`", location=where, help="write a `def`"
                 )
+            if getattr(node, "type_params", []):
+                where = Location(code.co_filename, node.lineno, node.col_offset)
+                raise UnsupportedLanguageConstruct(
+                    "a kernel cannot have type parameters", location=where, help="drop the `[...]`"
+                )
             return node
     raise _changed(function)
 

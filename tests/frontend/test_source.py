@@ -112,6 +112,13 @@ def test_other_functions_are_refused(text: str, message: str) -> None:
         KernelSource.from_function(function)
 
 
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the syntax is newer")
+def test_type_parameters_are_refused() -> None:
+    function = define("def kernel[T](out): pass\n", "kernel")
+    with pytest.raises(UnsupportedLanguageConstruct, match="type parameters"):
+        KernelSource.from_function(function)
+
+
 def test_what_is_no_function_is_refused() -> None:
     with pytest.raises(CompilationError, match="must be a Python function"):
         KernelSource.from_function(print)
