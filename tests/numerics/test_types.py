@@ -17,7 +17,7 @@ def which_type(x, out, T: bl.constexpr):
     value = tl.load(x)
     if value.dtype == T:
         tl.store(out, 1)
-    if T == value.dtype:
+    if T == value.dtype:  # noqa: SIM300 - both orders are meant
         tl.store(out + 1, 1)
     if value.dtype != T:
         tl.store(out + 2, 1)

@@ -1,0 +1,188 @@
+"""Kernels that several families share: they apply compile-time tuples of functions, one output row each.
+
+Each function's result must have the type `RESULT`, which is that of `out`.
+"""
+
+# mypy: ignore-errors
+from __future__ import annotations
+
+import blocklang as bl
+import blocklang.language as tl
+
+
+@bl.jit
+def unary(x, out, n, BLOCK: bl.constexpr, OPS: bl.constexpr, RESULT: bl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    a = tl.load(x + i, mask=mask)
+    for k in tl.static_range(len(OPS)):
+        r = OPS[k](a)
+        tl.static_assert(r.dtype == RESULT)
+        tl.store(out + k * n + i, r, mask=mask)
+
+
+@bl.jit
+def binary(x, y, out, n, BLOCK: bl.constexpr, OPS: bl.constexpr, RESULT: bl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    a = tl.load(x + i, mask=mask)
+    b = tl.load(y + i, mask=mask)
+    for k in tl.static_range(len(OPS)):
+        r = OPS[k](a, b)
+        tl.static_assert(r.dtype == RESULT)
+        tl.store(out + k * n + i, r, mask=mask)
+
+
+@bl.jit
+def arithmetic(
+    x, y, out, divided, n, BLOCK: bl.constexpr,
+    OPS: bl.constexpr, DIVISIONS: bl.constexpr, RESULT: bl.constexpr, DIVIDED: bl.constexpr,
+):  # fmt: skip
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    a = tl.load(x + i, mask=mask)
+    b = tl.load(y + i, mask=mask)
+    for k in tl.static_range(len(OPS)):
+        r = OPS[k](a, b)
+        tl.static_assert(r.dtype == RESULT)
+        tl.store(out + k * n + i, r, mask=mask)
+    for k in tl.static_range(len(DIVISIONS)):
+        q = DIVISIONS[k](a, b)
+        tl.static_assert(q.dtype == DIVIDED)
+        tl.store(divided + k * n + i, q, mask=mask)
+
+
+@bl.jit
+def with_literals(
+    x, out, n, BLOCK: bl.constexpr, OPS: bl.constexpr, LITERALS: bl.constexpr, RESULT: bl.constexpr
+):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    a = tl.load(x + i, mask=mask)
+    for p in tl.static_range(len(OPS)):
+        for k in tl.static_range(len(LITERALS)):
+            r = OPS[p](a, LITERALS[k])
+            tl.static_assert(r.dtype == RESULT)
+            tl.store(out + 2 * (p * len(LITERALS) + k) * n + i, r, mask=mask)
+            r2 = OPS[p](LITERALS[k], a)
+            tl.static_assert(r2.dtype == RESULT)
+            tl.store(out + (2 * (p * len(LITERALS) + k) + 1) * n + i, r2, mask=mask)
+
+
+@bl.jit
+def ternary(x, y, z, out, n, BLOCK: bl.constexpr, OPS: bl.constexpr, RESULT: bl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    a = tl.load(x + i, mask=mask)
+    b = tl.load(y + i, mask=mask)
+    c = tl.load(z + i, mask=mask)
+    for k in tl.static_range(len(OPS)):
+        r = OPS[k](a, b, c)
+        tl.static_assert(r.dtype == RESULT)
+        tl.store(out + k * n + i, r, mask=mask)
+
+
+@bl.jit
+def add(a, b):
+    return a + b
+
+
+@bl.jit
+def subtract(a, b):
+    return a - b
+
+
+@bl.jit
+def multiply(a, b):
+    return a * b
+
+
+@bl.jit
+def divide(a, b):
+    return a / b
+
+
+@bl.jit
+def floor_divide(a, b):
+    return a // b
+
+
+@bl.jit
+def remainder(a, b):
+    return a % b
+
+
+@bl.jit
+def bit_and(a, b):
+    return a & b
+
+
+@bl.jit
+def bit_or(a, b):
+    return a | b
+
+
+@bl.jit
+def bit_xor(a, b):
+    return a ^ b
+
+
+@bl.jit
+def shift_left(a, b):
+    return a << b
+
+
+@bl.jit
+def shift_right(a, b):
+    return a >> b
+
+
+@bl.jit
+def less(a, b):
+    return a < b
+
+
+@bl.jit
+def less_equal(a, b):
+    return a <= b
+
+
+@bl.jit
+def greater(a, b):
+    return a > b
+
+
+@bl.jit
+def greater_equal(a, b):
+    return a >= b
+
+
+@bl.jit
+def equal(a, b):
+    return a == b
+
+
+@bl.jit
+def not_equal(a, b):
+    return a != b
+
+
+OPERATORS = {
+    "+": add,
+    "-": subtract,
+    "*": multiply,
+    "/": divide,
+    "//": floor_divide,
+    "%": remainder,
+    "&": bit_and,
+    "|": bit_or,
+    "^": bit_xor,
+    "<<": shift_left,
+    ">>": shift_right,
+    "<": less,
+    "<=": less_equal,
+    ">": greater,
+    ">=": greater_equal,
+    "==": equal,
+    "!=": not_equal,
+}
