@@ -83,7 +83,8 @@ def exact(array: Array) -> Array:
     """Integers as Python's, floats as float64: every further step is exact, or rounds to float64."""
     if array.dtype.kind in "biu":
         return np.array([int(v) for v in array.ravel()], object).reshape(array.shape)
-    return array.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        return array.astype(np.float64)
 
 
 def wrapped(values: Array, name: str) -> Array:

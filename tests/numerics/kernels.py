@@ -186,3 +186,67 @@ OPERATORS = {
     "==": equal,
     "!=": not_equal,
 }
+
+
+@bl.jit
+def invert(a):
+    return ~a
+
+
+@bl.jit
+def negate(a):
+    return -a
+
+
+@bl.jit
+def positive(a):
+    return +a
+
+
+@bl.jit
+def logical_not(a):
+    return not a
+
+
+@bl.jit
+def logical_and(a, b):
+    return a.logical_and(b)
+
+
+@bl.jit
+def logical_or(a, b):
+    return a.logical_or(b)
+
+
+@bl.jit
+def cast_to_all(
+    x, int1, int8, int16, int32, int64, uint8, uint16, uint32, uint64, fp16, bf16, fp32, fp64, n,
+    BLOCK: bl.constexpr, TYPES: bl.constexpr,
+):  # fmt: skip
+    """Convert to `TYPES[k]`, and store through the k-th pointer, which converts too."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    value = tl.load(x + i, mask=mask)
+    outs = (int1, int8, int16, int32, int64, uint8, uint16, uint32, uint64, fp16, bf16, fp32, fp64)
+    for k in tl.static_range(len(outs)):
+        converted = value.to(TYPES[k])
+        tl.static_assert(converted.dtype == TYPES[k])
+        tl.store(outs[k] + i, converted, mask=mask)
+
+
+@bl.jit
+def cast_toward_zero(x, out, n, BLOCK: bl.constexpr, TYPE: bl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    value = tl.load(x + i, mask=mask)
+    tl.store(out + i, value.to(TYPE, fp_downcast_rounding="rtz"), mask=mask)
+    tl.store(out + n + i, tl.cast(value, TYPE, "rtne"), mask=mask)
+
+
+@bl.jit
+def bitcast_to(x, out, n, BLOCK: bl.constexpr, TYPE: bl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    bits = tl.load(x + i, mask=mask).to(TYPE, bitcast=True)
+    tl.static_assert(bits.dtype == TYPE)
+    tl.store(out + i, bits, mask=mask)

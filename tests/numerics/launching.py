@@ -68,7 +68,8 @@ def comparable(array: Array) -> Array:
     """The bits of the elements as unsigned integers, all NaN the same."""
     bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").reshape(array.shape).copy()
     if array.dtype.kind == "f" or array.dtype == NUMPY_DTYPES["bf16"]:
-        bits[np.isnan(array.astype(np.float64))] = ~bits.dtype.type(0)
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            bits[np.isnan(array.astype(np.float64))] = ~bits.dtype.type(0)
     return np.asarray(bits)
 
 
