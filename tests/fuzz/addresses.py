@@ -1,7 +1,7 @@
 """Random accesses to memory: offsets, masks, loads and stores.
 
-An offset may be anything whose lanes stay within `_REACH` elements of its pointer: memories are made as large as a dry run finds them to
-be used. What depends on loaded data is clamped, or masked to a range.
+An offset may be anything whose lanes stay near its pointer: memories are made as large as a dry run finds
+them to be used. What depends on loaded data is clamped, or masked to a range.
 """
 
 from __future__ import annotations
@@ -11,7 +11,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from blocklang.ir.core import Value
-from blocklang.ir.types import I1, I8, I16, I32, I64, U8, U32, U64, PointerType, ScalarType, element_type, shape_of, with_shape
+from blocklang.ir.types import (
+    I1,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U32,
+    U64,
+    PointerType,
+    ScalarType,
+    element_type,
+    shape_of,
+    with_shape,
+)
 from blocklang.ops import creation, elementwise, memory, shape
 from tests.fuzz.choices import Choices
 from tests.fuzz.expressions import INTEGERS, Expressions, Shape
@@ -60,7 +74,9 @@ class Addresses(Expressions):
     def new_array(self, element: ScalarType) -> Pointing:
         fill = self.choices.pick(["small", "special", "ramp", "special"])
         misaligned = self.choices.pick([0, 0, 0, 1, 2, 4]) if element.bytes > 1 else self.choices.below(4)
-        self.arrays.append(ArrayPlan(element, self.choices.pick([64, 7, 300]), fill, self.choices.below(1000), misaligned))
+        self.arrays.append(
+            ArrayPlan(element, self.choices.pick([64, 7, 300]), fill, self.choices.below(1000), misaligned)
+        )
         return self.new_pointer(len(self.arrays) - 1, 0)
 
     def new_pointer(self, array: int, offset: int) -> Pointing:
@@ -180,22 +196,23 @@ class Addresses(Expressions):
         wide = self.cast(loaded, U32)
         return self.add(elementwise.Rem, wide, self.constant(count, U32))
 
-    def any_offset(self, wanted: Shape, count: int) -> Value:
+    def any_offset(self, wanted: Shape, count: int) -> tuple[Value, bool]:
+        """An offset, and whether it depends on data and therefore lies in [0, count)."""
         if not wanted:
             number = self.expression(I32, (), 1) if self.choices.chance(30) else None
             if number is not None:
-                return self.add(elementwise.Rem, self.cast(number, U32), self.constant(count, U32))
+                return self.add(elementwise.Rem, self.cast(number, U32), self.constant(count, U32)), True
             program = self.add(creation.ProgramId, axis=0)
-            return program if self.choices.chance(50) else self.scalar(I32, [0, 1, 5])
+            return program if self.choices.chance(50) else self.scalar(I32, [0, 1, 5]), False
         known = [o for o in self.recent if shape_of(o.type) == wanted]
         if known and self.choices.chance(45):
-            return self.neighbour(self.choices.pick(known))
+            return self.neighbour(self.choices.pick(known)), False
         kind = self.choices.below(8)
         if kind >= 6:  # not for `recent`: another array may be smaller
-            return (self.clamped if kind == 6 else self.gathered)(wanted, count)
+            return (self.clamped if kind == 6 else self.gathered)(wanted, count), True
         offset = (self.affine, self.flat, self.affine, self.modulo, self.affine, self.affine)[kind](wanted)
         self.recent.append(offset)
-        return offset
+        return offset, False
 
     def neighbour(self, offset: Value) -> Value:
         """An offset used before, or one that overlaps it: shifted, reversed."""
@@ -205,7 +222,9 @@ class Addresses(Expressions):
         if kind < 3:
             return offset
         if kind == 3:
-            return self.add(elementwise.Add, offset, self.scalar(element, [1, 2, 8] + ([-1] if element.is_signed else [])))
+            return self.add(
+                elementwise.Add, offset, self.scalar(element, [1, 2, 8] + ([-1] if element.is_signed else []))
+            )
         if kind == 4 and element.is_signed:
             last = self.scalar(element, [min(math.prod(shape_of(offset.type)) - 1, element.maximum)])
             return self.add(elementwise.Sub, last, offset)
@@ -226,8 +245,14 @@ class Addresses(Expressions):
             return self.constant(self.choices.pick([1, 0]), with_shape(I1, wanted))
         mask = self.range_mask(wanted) if kind < 8 or len(wanted) < 2 else self.causal_mask(wanted)
         if self.choices.chance(40):
-            cls = self.choices.pick([elementwise.And, elementwise.And, elementwise.And, elementwise.Or, elementwise.Xor])
-            mask = self.add(cls, mask, self.range_mask(wanted) if self.choices.chance(70) else self.expression(I1, wanted, 1))
+            cls = self.choices.pick(
+                [elementwise.And, elementwise.And, elementwise.And, elementwise.Or, elementwise.Xor]
+            )
+            mask = self.add(
+                cls,
+                mask,
+                self.range_mask(wanted) if self.choices.chance(70) else self.expression(I1, wanted, 1),
+            )
         self.recent_masks.append(mask)
         return mask
 
@@ -236,8 +261,16 @@ class Addresses(Expressions):
         axis = self.choices.below(len(wanted))
         index, element = self.axis_index(wanted[axis])
         extent = wanted[axis]
-        high = [n for n in (extent // 2, extent, 0, 1, extent - 1, extent + 3, -2, element.maximum, element.minimum) if element.minimum <= n <= element.maximum]
-        low = [n for n in (1, 0, extent // 3, extent, -1, element.minimum) if element.minimum <= n <= element.maximum]
+        high = [
+            n
+            for n in (extent // 2, extent, 0, 1, extent - 1, extent + 3, -2, element.maximum, element.minimum)
+            if element.minimum <= n <= element.maximum
+        ]
+        low = [
+            n
+            for n in (1, 0, extent // 3, extent, -1, element.minimum)
+            if element.minimum <= n <= element.maximum
+        ]
         kind = self.choices.below(4)
         narrow = self.choices.chance(70)
         spread = self.along(index, axis, wanted) if not narrow else index
@@ -250,24 +283,32 @@ class Addresses(Expressions):
             above = self.compare_spelled(spread, self.scalar(element, low), self.choices.pick(["ge", "gt"]))
             mask = self.add(elementwise.And, below, above)
         else:
-            mask = self.compare_spelled(spread, self.scalar(element, high), self.choices.pick(["eq", "ne", "lt"]))
+            mask = self.compare_spelled(
+                spread, self.scalar(element, high), self.choices.pick(["eq", "ne", "lt"])
+            )
         return self.along(mask, axis, wanted) if narrow else mask
 
     def axis_index(self, extent: int) -> tuple[Value, ScalarType]:
-        """An index along an axis, as people write it: the plain one, plus the program's place, minus or times something."""
+        """An index along an axis, as people write it: plain, plus the program's place, times something."""
         element = self.choices.pick([I32, I32, I32, I64, U32, I8])
         index = self.cast(self.add(creation.Arange, start=0, end=extent), element)
         kind = self.choices.below(6)
         if kind == 1:
             program = self.cast(self.add(creation.ProgramId, axis=0), element)
-            index = self.add(elementwise.Add, index, self.add(elementwise.Mul, program, self.scalar(element, [min(extent, element.maximum)])))
+            index = self.add(
+                elementwise.Add,
+                index,
+                self.add(elementwise.Mul, program, self.scalar(element, [min(extent, element.maximum)])),
+            )
         elif kind == 2:
             numbers = [n for n in (1, 3, element.maximum, element.maximum - 2) if n <= element.maximum]
             cls = self.choices.pick([elementwise.Add, elementwise.Sub])
             index = self.add(cls, index, self.scalar(element, numbers))
         elif kind == 3:
             numbers = [2, 3, 0, element.maximum // 4, 64] + ([-1] if element.is_signed else [])
-            index = self.add(elementwise.Mul, index, self.scalar(element, [n for n in numbers if n <= element.maximum]))
+            index = self.add(
+                elementwise.Mul, index, self.scalar(element, [n for n in numbers if n <= element.maximum])
+            )
         elif kind == 4:
             index = self.add(elementwise.Sub, self.scalar(element, [min(extent - 1, element.maximum)]), index)
         return index, element
@@ -287,7 +328,12 @@ class Addresses(Expressions):
         if self.choices.chance(40):
             j = self.add(elementwise.Add, j, self.scalar(I32, [1, 0, -1, 5]))
         predicate = self.choices.pick(["ge", "lt", "gt", "le"])
-        return self.add(elementwise.Compare, self.along(i, first, wanted), self.along(j, second, wanted), predicate=predicate)
+        return self.add(
+            elementwise.Compare,
+            self.along(i, first, wanted),
+            self.along(j, second, wanted),
+            predicate=predicate,
+        )
 
     # ---- accesses ----
 
@@ -296,9 +342,9 @@ class Addresses(Expressions):
         count = self.arrays[pointing.array].count
         if self.choices.chance(12) and wanted:
             return self.wild(pointing, wanted)
-        offset = self.any_offset(wanted, count)
+        offset, clamped = self.any_offset(wanted, count)
         pointer = pointing.value
-        if self.choices.chance(20):
+        if self.choices.chance(20) and not clamped:
             pointer = self.offset(pointer, self.scalar(self.choices.pick([I32, I64]), [2, 0, 17, -1]))
         if wanted and self.choices.chance(15):
             pointer = self.fitted(pointer, wanted)
@@ -307,7 +353,10 @@ class Addresses(Expressions):
     def wild(self, pointing: Pointing, wanted: Shape) -> tuple[Value, Value]:
         """Any integers as offsets, with a mask for those that lie in the array."""
         element = self.choices.pick([I32, I64, U32])
-        offset = self.choices.pick([lambda: self.expression(element, wanted, 2), lambda: self.cast(self.affine(wanted), element)])()
+        if self.choices.chance(50):
+            offset = self.cast(self.affine(wanted), element)
+        else:
+            offset = self.expression(element, wanted, 2)
         high = self.constant(self.arrays[pointing.array].count, element)
         below = self.compare_spelled(offset, high, "lt")
         above = self.compare_spelled(offset, self.constant(0, element), "ge")
@@ -323,20 +372,28 @@ class Addresses(Expressions):
     def flags(self) -> dict[str, Any]:
         return {"volatile": True} if self.choices.chance(4) else {}
 
-    def masked(self, mask: Value | None, element: ScalarType, wanted: Shape) -> dict[str, Value]:
+    def masked(self, mask: Value | None, element: ScalarType, wanted: Shape) -> dict[str, Any]:
         if mask is None:
             return {}
         if not self.choices.chance(60):
             return {"mask": mask}
         shape_ = self.choices.pick([(), wanted])
-        other = self.constant(self.number(element), with_shape(element, shape_)) if self.choices.chance(70) else self.expression(element, shape_, 1)
+        other = (
+            self.constant(self.number(element), with_shape(element, shape_))
+            if self.choices.chance(70)
+            else self.expression(element, shape_, 1)
+        )
         return {"mask": mask, "other": other}
 
     def store(self, element: ScalarType, wanted: Shape, value: Value | None = None) -> None:
         pointing = self.pointer_to(element)
         pointer, mask = self.address(pointing, wanted)
         value = self.operand(element, wanted, 3) if value is None else value
-        self.builder.create(memory.Store, pointer, value, **({} if mask is None else {"mask": mask}))
+        self.write(pointer, value, mask)
+
+    def write(self, pointer: Value, value: Value, mask: Value | None) -> None:
+        named: dict[str, Any] = {} if mask is None else {"mask": mask}
+        self.builder.create(memory.Store, pointer, value, **named)
 
     def makers(self, element: ScalarType, wanted: Shape) -> list[Any]:
         makers = super().makers(element, wanted)
@@ -346,4 +403,3 @@ class Addresses(Expressions):
 
     def loaded(self, element: ScalarType, wanted: Shape, depth: int) -> Value:
         return self.load(element, wanted)
-

@@ -1,4 +1,4 @@
-"""A fuzz case: a kernel of Block IR as text, its arguments and its grid; everything needed to run it again."""
+"""A fuzz case: a kernel of Block IR as text, its arguments and its grid; all that a run needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Memory:
     Attributes:
         element: name of the element type.
         count: how many elements.
-        fill: "special" (every special value of the type among others), "small" (numbers near 0), "ramp" (0, 1, 2, ...).
+        fill: "special" (with the special values of the type), "small" (near 0), "ramp" (0, 1, ...).
         seed: of the random fill.
         misaligned: bytes by which the start misses the alignment of the element.
     """
@@ -62,12 +62,17 @@ class Case:
         arguments: one for each argument of the kernel.
         memories: what the pointers among them point into.
         grid: one to three extents.
+        source: the kernel in Python, if that is what it was made from.
+        constants: the compile-time arguments of the source.
+        choices: the decisions that made the case.
     """
 
     kernel: str
     arguments: tuple[Argument, ...]
     memories: tuple[Memory, ...]
     grid: tuple[int, ...] = (1,)
+    source: str = ""
+    constants: tuple[tuple[str, int], ...] = ()
     choices: tuple[int, ...] = field(default=(), repr=False, compare=False)
 
 
@@ -79,7 +84,19 @@ def special_values(type_: ScalarType) -> list[Any]:
     if type_.bits == 1:
         return [False, True]
     if type_.is_integer:
-        near = {0, 1, 2, 3, 7, type_.bits - 1, type_.bits, type_.minimum, type_.minimum + 1, type_.maximum, type_.maximum - 1}
+        near = {
+            0,
+            1,
+            2,
+            3,
+            7,
+            type_.bits - 1,
+            type_.bits,
+            type_.minimum,
+            type_.minimum + 1,
+            type_.maximum,
+            type_.maximum - 1,
+        }
         return sorted(near | ({-1, -2, -7} if type_.is_signed else set()))
     smallest, largest = {
         "f16": (2.0**-24, 65504.0),
@@ -88,7 +105,7 @@ def special_values(type_: ScalarType) -> list[Any]:
         "f64": (2.0**-1074, float.fromhex("0x1.fffffffffffffp1023")),
     }[type_.name]
     ends = [smallest, -smallest, smallest * 37, largest, -largest, largest / 4]
-    return [*_SPECIAL_FLOATS, *ends, *(x for x in (2.0**31, -(2.0**31), 2.0**63) if x < largest)]
+    return [*_SPECIAL_FLOATS, *ends, *(x for x in (2.0**31, -(2.0**31), 2.0**63) if abs(x) < largest)]
 
 
 def fill_values(type_: ScalarType, count: int, fill: str, seed: int) -> npt.NDArray[Any]:
@@ -109,5 +126,8 @@ def fill_values(type_: ScalarType, count: int, fill: str, seed: int) -> npt.NDAr
             plain = (rng.standard_normal(count) * 10.0 ** rng.integers(-6, 7, count)).astype(dtype)
         else:
             plain = np.frombuffer(rng.bytes(count * dtype.itemsize), dtype)
-        edges = np.array([specials[i] for i in rng.integers(0, len(specials), count)], np.float64 if type_.is_float else dtype).astype(dtype)
+        edges = np.array(
+            [specials[i] for i in rng.integers(0, len(specials), count)],
+            np.float64 if type_.is_float else dtype,
+        ).astype(dtype)
     return np.where(rng.random(count) < 0.3, edges, plain)

@@ -1,8 +1,8 @@
 """The random decisions behind a kernel, as a list of numbers that can be replayed and made smaller.
 
-A generator asks `Choices` for every decision. The decisions taken are a record from which the same kernel can be made again; a
-smaller record (fewer or lower numbers) makes a simpler kernel, since 0 is the plainest answer to every question. A replay that runs
-out of numbers answers 0.
+A generator asks `Choices` for every decision. The decisions taken are a record from which the same kernel
+can be made again; a smaller record (fewer or lower numbers) makes a simpler kernel, since 0 is the
+plainest answer to every question. A replay that runs out of numbers answers 0.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
 """Run one case in every form and compare the memory that it leaves.
 
-The forms: Block IR, abstract Tile IR and placed Tile IR under the interpreter, and machine code. Two memories are equal if they are
-equal to the bit, a NaN being equal to every NaN.
+The forms: a source's own lines run one by one, Block IR, abstract Tile IR and placed Tile IR under the
+interpreter, and machine code. Two memories are equal if they are equal to the bit, a NaN being equal to
+every NaN.
 
-Machine code runs with every array between pages that cannot be accessed, in the middle of bytes that must not change
-(canaries), with scratch memory full of rubbish, and in a process of its own: a crash or an endless loop is a failure like
-any other.
+Machine code runs with every array between pages that cannot be accessed, in the middle of bytes that must
+not change (canaries), with scratch memory full of rubbish, and in a process of its own: a crash or an
+endless loop is a failure like any other.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import mmap
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from blocklang.abi import SCRATCH_ALIGNMENT, SLOT_BYTES
 from blocklang.codegen.kernel import emit_module
 from blocklang.codegen.objects import compile_module
 from blocklang.diagnostics import InterpreterError
-from blocklang.interpreter import run_kernel
+from blocklang.interpreter import LaunchArgument, interpret_launch, run_kernel
 from blocklang.interpreter.dtypes import memory_dtype_of
 from blocklang.ir.core import Kernel
 from blocklang.ir.parser import parse_kernel
@@ -38,9 +38,11 @@ from blocklang.passes.schedule import Schedule, choose_schedule
 from blocklang.runtime.loader import LoadedObject
 from blocklang.target import Target, target_for
 from tests.fuzz.cases import Bytes, Case, Memory, Pointer
+from tests.fuzz.sources import source_of
 
 PAGE = mmap.PAGESIZE
 SECONDS = 20  # for a case's machine code
+EAGER = "the source's own lines"  # the stage at which they differ
 _CANARY = 0xC5
 Chooser = Callable[[Kernel, Target], Schedule]
 Memories = list[Bytes]
@@ -72,10 +74,13 @@ class Failure:
 class GuardedMemory:
     """Bytes between two inaccessible pages, shared with child processes.
 
-    The contents stand at the end of the accessible pages, or at their start, so that accesses beyond either end are seen.
+    The contents stand at the end of the accessible pages, or at their start: accesses beyond that end are
+    seen.
     """
 
-    def __init__(self, contents: Bytes, *, at_end: bool = True, misaligned: int = 0, alignment: int = 8) -> None:
+    def __init__(
+        self, contents: Bytes, *, at_end: bool = True, misaligned: int = 0, alignment: int = 8
+    ) -> None:
         size = len(contents)
         pages = -(-(size + misaligned + alignment) // PAGE) or 1
         self._map = mmap.mmap(-1, (pages + 2) * PAGE)
@@ -141,7 +146,22 @@ def _interpreter_argument(argument: Any, memories: Memories, plans: Sequence[Mem
         return argument
     data, element = memories[argument.memory], plans[argument.memory].type
     low = int(data.ctypes.data)
-    return PointedArray(element, low + argument.offset * element.bytes, low, low + len(data), (len(data) // element.bytes,))
+    return PointedArray(
+        element, low + argument.offset * element.bytes, low, low + len(data), (len(data) // element.bytes,)
+    )
+
+
+def run_source(case: Case) -> Memories:
+    """What the user's own lines leave, run one by one."""
+    kernel = parse_kernel(case.kernel)
+    memories = [m.contents() for m in case.memories]
+    arguments: dict[str, LaunchArgument] = {n: LaunchArgument(v) for n, v in case.constants}
+    for formal, argument in zip(kernel.args, case.arguments, strict=True):
+        assert isinstance(formal.type, (ScalarType, PointerType))
+        value = _interpreter_argument(argument, memories, case.memories)
+        arguments[formal.name] = LaunchArgument(value, formal.type)
+    interpret_launch(source_of(case.source), arguments, case.grid)
+    return memories
 
 
 # ---- comparison ----
@@ -155,7 +175,8 @@ def difference(case: Case, expected: Memories, found: Memories) -> str:
             at = int(differs[0])
             dtype = memory_dtype_of(plan.type)
             wanted, got = one.view(dtype)[at], other.view(dtype)[at]
-            return f"memory {number} ({plan.element}), element {at} of {plan.count} is {got!r}, not {wanted!r} ({differs.size} differ)"
+            what = f"memory {number} ({plan.element}), element {at} of {plan.count}"
+            return f"{what} is {got!r}, not {wanted!r} ({differs.size} differ)"
     return ""
 
 
@@ -206,7 +227,10 @@ def _slots(kernel: Kernel, case: Case, memories: Sequence[GuardedMemory]) -> Byt
     slots = np.full((max(len(case.arguments), 1), SLOT_BYTES), 0xEE, np.uint8)  # upper bytes mean nothing
     for slot, formal, argument in zip(slots, kernel.args, case.arguments, strict=False):
         if isinstance(argument, Pointer):
-            place = memories[argument.memory].address + argument.offset * case.memories[argument.memory].type.bytes
+            place = (
+                memories[argument.memory].address
+                + argument.offset * case.memories[argument.memory].type.bytes
+            )
             slot[:] = np.frombuffer(np.uint64(place).tobytes(), np.uint8)
         else:
             assert isinstance(formal.type, ScalarType)
@@ -277,11 +301,17 @@ class Check:
             expected = interpret(kernel, case)
         except InterpreterError as error:
             raise InvalidCase(str(error)) from error
+        if case.source and (failure := _eager_failure(case, expected)):
+            return failure
         comparison = _Comparison(case, expected, self.every_pass)
         target = target_for(self.cpu)
         try:
             run = run_pipeline(
-                clone_kernel(kernel), target, schedule=self.schedule, verify_each=True, observer=comparison.observe
+                clone_kernel(kernel),
+                target,
+                schedule=self.schedule,
+                verify_each=True,
+                observer=comparison.observe,
             )
             found = run_native(run.kernel, target, case, isolate=self.isolate)
         except _Disagreement as stop:
@@ -292,6 +322,14 @@ class Check:
             return found
         reason = difference(case, expected, found)
         return Failure("machine code", reason) if reason else None
+
+
+def _eager_failure(case: Case, expected: Memories) -> Failure | None:
+    try:
+        reason = difference(case, expected, run_source(case))
+    except Exception as error:  # noqa: BLE001  (whatever it raises is what the fuzzer looks for)
+        reason = f"{type(error).__name__}: {error}"
+    return Failure(EAGER, reason) if reason else None
 
 
 class _Disagreement(Exception):
@@ -321,10 +359,3 @@ class _Comparison:
             reason = f"{error}"
         if reason:
             raise _Disagreement(Failure(name, reason))
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Without NumPy's warnings of floating-point exceptions."""
-    with np.errstate(all="ignore"):
-        yield

@@ -1,7 +1,8 @@
-"""Random expressions of a wanted type, built from the top: what makes a block<3x5xf32>? An operation, whose operands are wanted next.
+"""Random expressions of a wanted type, built from the top.
 
-Expressions are valid by construction. A float is never reinterpreted as an integer while it may be NaN, since the bits of a NaN
-are promised to nobody.
+What makes a block<3x5xf32>? An operation, whose operands are wanted next. Expressions are valid by
+construction. A float is never reinterpreted as an integer while it may be NaN: the bits of a NaN are
+promised to nobody.
 """
 
 from __future__ import annotations
@@ -48,7 +49,14 @@ INTEGERS = (I32, I64, I8, U8, I16, U16, U32, U64)
 EXTENTS = (2, 3, 4, 1, 5, 7, 8, 16, 31, 32, 33, 64, 65, 100, 130, 257)
 LARGEST = 2500  # lanes of one block
 
-_NUMBER_BINARY = (elementwise.Add, elementwise.Sub, elementwise.Mul, elementwise.Minimum, elementwise.Maximum, elementwise.Rem)
+_NUMBER_BINARY = (
+    elementwise.Add,
+    elementwise.Sub,
+    elementwise.Mul,
+    elementwise.Minimum,
+    elementwise.Maximum,
+    elementwise.Rem,
+)
 _INTEGER_BINARY = (
     elementwise.And,
     elementwise.Or,
@@ -99,14 +107,18 @@ class Expressions:
     def cast(self, value: Value, element: ScalarType, **attributes: Any) -> Value:
         if element_type(value.type) == element:
             return value
-        return self.add(elementwise.Cast, value, result_types=[with_element(value.type, element)], **attributes)
+        return self.add(
+            elementwise.Cast, value, result_types=[with_element(value.type, element)], **attributes
+        )
 
     def fitted(self, value: Value, wanted: Shape) -> Value:
         """`value`, of a shape that broadcasts to `wanted` from the left axes on, as a block of that shape."""
         if not wanted or shape_of(value.type) == wanted:
             return value
         if not shape_of(value.type):
-            return self.add(creation.Splat, value, result_types=[with_shape(element_type(value.type), wanted)])
+            return self.add(
+                creation.Splat, value, result_types=[with_shape(element_type(value.type), wanted)]
+            )
         return self.add(shape.Broadcast, value, shape=wanted)
 
     def along(self, value: Value, axis: int, wanted: Shape) -> Value:
@@ -129,7 +141,20 @@ class Expressions:
     def random_shape(self) -> Shape:
         """A shape over this kernel's few extents, so that shapes meet again."""
         a, b, c = self.extents
-        shapes = [(a,), (a, b), (b,), (b, a), (a * b,), (a, 1), (1, b), (a, b, c), (c, a), (b, a, c), (1,), (a, 1, b)]
+        shapes = [
+            (a,),
+            (a, b),
+            (b,),
+            (b, a),
+            (a * b,),
+            (a, 1),
+            (1, b),
+            (a, b, c),
+            (c, a),
+            (b, a, c),
+            (1,),
+            (a, 1, b),
+        ]
         return self.limited(self.choices.pick(shapes))
 
     @staticmethod
@@ -149,7 +174,11 @@ class Expressions:
             return self.choices.pick(special_values(element))
         if element == I1:
             return self.choices.pick([True, False])
-        return self.choices.pick([1, 2, 0, 3, 5]) if element.is_integer else self.choices.pick([1.0, 0.5, 3.0, 0.1])
+        return (
+            self.choices.pick([1, 2, 0, 3, 5])
+            if element.is_integer
+            else self.choices.pick([1.0, 0.5, 3.0, 0.1])
+        )
 
     def leaf(self, element: ScalarType, wanted: Shape) -> Value:
         kind = self.choices.below(4)
@@ -181,13 +210,21 @@ class Expressions:
             return self.choices.pick(known[-6:])
         if depth <= 0:
             return self.leaf(element, wanted)
-        value = self.choices.pick(self.makers(element, wanted))(element, wanted, depth - 1)
+        value: Value = self.choices.pick(self.makers(element, wanted))(element, wanted, depth - 1)
         if not self.in_combiner:
             self.pool.append(value)
         return value
 
     def makers(self, element: ScalarType, wanted: Shape) -> list[Any]:
-        makers: list[Any] = [self.plain_leaf, self.binary, self.unary, self.binary, self.select, self.converted, self.bitcast]
+        makers: list[Any] = [
+            self.plain_leaf,
+            self.binary,
+            self.unary,
+            self.binary,
+            self.select,
+            self.converted,
+            self.bitcast,
+        ]
         if element == I1:
             makers = [self.compare, self.plain_leaf, self.binary, self.compare, self.select, self.converted]
         if element.is_float:
@@ -222,15 +259,21 @@ class Expressions:
         return self.add(elementwise.UnsignedMulHigh, lhs, rhs)
 
     def unary(self, element: ScalarType, wanted: Shape, depth: int) -> Value:
-        return self.add(self.choices.pick([elementwise.Neg, elementwise.Abs]), self.expression(element, wanted, depth))
+        return self.add(
+            self.choices.pick([elementwise.Neg, elementwise.Abs]), self.expression(element, wanted, depth)
+        )
 
     def function(self, element: ScalarType, wanted: Shape, depth: int) -> Value:
         names = sorted(elementwise.FUNCTIONS)
-        return self.add(elementwise.FUNCTIONS[self.choices.pick(names)], self.expression(element, wanted, depth))
+        return self.add(
+            elementwise.FUNCTIONS[self.choices.pick(names)], self.expression(element, wanted, depth)
+        )
 
     def fma(self, element: ScalarType, wanted: Shape, depth: int) -> Value:
         a = self.expression(element, wanted, depth)
-        return self.add(elementwise.Fma, a, self.operand(element, wanted, depth), self.operand(element, wanted, depth))
+        return self.add(
+            elementwise.Fma, a, self.operand(element, wanted, depth), self.operand(element, wanted, depth)
+        )
 
     def select(self, element: ScalarType, wanted: Shape, depth: int) -> Value:
         condition = self.operand(I1, wanted, depth)
@@ -269,7 +312,13 @@ class Expressions:
 
     def transposed(self, element: ScalarType, wanted: Shape, depth: int) -> Value:
         rank = len(wanted)
-        order = self.choices.pick([(1, 0)] if rank == 2 else [(0, 2, 1), (2, 1, 0), (1, 2, 0), (1, 0, 2), (2, 0, 1)] if rank == 3 else [(0,)])
+        order = self.choices.pick(
+            [(1, 0)]
+            if rank == 2
+            else [(0, 2, 1), (2, 1, 0), (1, 2, 0), (1, 0, 2), (2, 0, 1)]
+            if rank == 3
+            else [(0,)]
+        )
         source = [0] * rank
         for position, axis in enumerate(order):
             source[axis] = wanted[position]
@@ -301,7 +350,9 @@ class Expressions:
         source, axis = self.widened(wanted)
         of = self.choices.pick(ELEMENTS) if element == I32 else element
         combine = self.choices.pick(["max", "min"])
-        op = self.builder.create(reduction.ArgReduce, self.expression(of, source, depth), combine=combine, axis=axis)
+        op = self.builder.create(
+            reduction.ArgReduce, self.expression(of, source, depth), combine=combine, axis=axis
+        )
         value, index = op.results
         if element != I32:
             self.pool.append(index)
@@ -321,7 +372,11 @@ class Expressions:
             self.in_combiner = False
             self.builder.create(control.Yield, results)
         op = self.builder.create(
-            reduction.ReduceWith, inputs, axis=axis, result_types=[with_shape(e, wanted) for e in elements], regions=[combiner]
+            reduction.ReduceWith,
+            inputs,
+            axis=axis,
+            result_types=[with_shape(e, wanted) for e in elements],
+            regions=[combiner],
         )
         self.pool += op.results[1:]
         return op.results[0]

@@ -1,23 +1,26 @@
-"""From random decisions to a fuzz case: a kernel, the numbers and memories of its launch, and the alias class that holds for them."""
+"""From random decisions to a fuzz case: a kernel, its arguments, and the alias class that holds."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from blocklang.diagnostics import Location
+from blocklang.diagnostics import CompilationError, Location
 from blocklang.interpreter.address_space import AddressSpace
 from blocklang.interpreter.dtypes import ADDRESS, Array, dtype_of
 from blocklang.interpreter.evaluation import Machine
 from blocklang.interpreter.run import grid_extents, program_index
-from blocklang.ir.core import Kernel
+from blocklang.ir.core import Kernel, Value
 from blocklang.ir.verifier import verify
+from tests.fuzz.addresses import ArrayPlan, Pointing
 from tests.fuzz.cases import Argument, Case, Memory, Pointer
 from tests.fuzz.choices import Choices
 from tests.fuzz.execution import InvalidCase
+from tests.fuzz.sources import DTYPES, SourceWriter, build
 from tests.fuzz.statements import Statements
 
 _PITCH = 1 << 40  # between the arrays of a dry run
@@ -53,7 +56,9 @@ class _Reach(AddressSpace):
         self._note(addresses, live, values.dtype.itemsize)
 
 
-def _reach(kernel: Kernel, arguments: Sequence[Any], bases: Sequence[int], grid: Sequence[int]) -> list[tuple[int, int]]:
+def _reach(
+    kernel: Kernel, arguments: Sequence[Any], bases: Sequence[int], grid: Sequence[int]
+) -> list[tuple[int, int]]:
     """Per array, the bytes relative to its base that a launch uses.
 
     Raises:
@@ -74,7 +79,24 @@ def _reach(kernel: Kernel, arguments: Sequence[Any], bases: Sequence[int], grid:
     return found
 
 
-def _case(built: Statements, grid: tuple[int, ...], alias: str) -> Case:
+@dataclass
+class Built:
+    """A kernel and what its arguments shall be.
+
+    Attributes:
+        kernel: of level block.
+        arrays: the memories, in need of a size.
+        pointers: for the pointers among the arguments.
+        numbers: for the others.
+    """
+
+    kernel: Kernel
+    arrays: list[ArrayPlan]
+    pointers: list[Pointing]
+    numbers: dict[Value, Any]
+
+
+def _case(built: Built, grid: tuple[int, ...], alias: str) -> Case:
     kernel = built.kernel
     if alias:
         kernel.attributes["alias"] = alias
@@ -94,7 +116,8 @@ def _case(built: Statements, grid: tuple[int, ...], alias: str) -> Case:
     memories, starts = [], []
     for plan, (low, high) in zip(built.arrays, reach, strict=True):
         size = plan.element.bytes
-        before, behind = -(low // size) if low < 0 else 0, max(-(-high // size), plan.count)
+        furthest = max(p.offset for p in built.pointers if built.arrays[p.array] is plan)
+        before, behind = -(low // size) if low < 0 else 0, max(-(-high // size), plan.count + furthest)
         if max(before, behind) > _REACH:
             raise InvalidCase("an access lies far from its array")
         memories.append(Memory(plan.element.name, before + behind, plan.fill, plan.seed, plan.misaligned))
@@ -108,7 +131,7 @@ def _case(built: Statements, grid: tuple[int, ...], alias: str) -> Case:
     return Case(str(kernel), tuple(arguments), tuple(memories), grid)
 
 
-def alias_classes(built: Statements) -> list[str]:
+def alias_classes(built: Built) -> list[str]:
     """The values of the kernel attribute `alias` that are true of a launch; "" stands for none."""
     offsets: dict[int, list[int]] = {}
     for pointing in built.pointers:
@@ -121,15 +144,41 @@ def alias_classes(built: Statements) -> list[str]:
 
 
 def make_case(source: random.Random | Sequence[int]) -> Case:
-    """A random case, or the one that a record of choices makes.
+    """A random case of Block IR, or the one that a record of choices makes.
 
     Raises:
         InvalidCase: the kernel reaches too far; another must be tried.
     """
     choices = Choices(source)
     grid = choices.pick(_GRIDS)
-    built = Statements(choices)
-    built.run()
+    statements = Statements(choices)
+    statements.run()
+    built = Built(statements.kernel, statements.arrays, statements.pointers, statements.numbers)
     alias = choices.pick(alias_classes(built))
-    case = _case(built, grid, alias)
-    return Case(case.kernel, case.arguments, case.memories, case.grid, tuple(choices.taken))
+    return replace(_case(built, grid, alias), choices=tuple(choices.taken))
+
+
+def make_source_case(source: random.Random | Sequence[int]) -> Case:
+    """A random case of Python source, or the one that a record of choices makes.
+
+    Raises:
+        InvalidCase: the kernel reaches too far, or is one that the language refuses.
+    """
+    choices = Choices(source)
+    grid = choices.pick(_GRIDS)
+    writer = SourceWriter(choices)
+    text = writer.text()
+    try:
+        kernel = build(writer, text)
+    except CompilationError as error:
+        raise InvalidCase(str(error)) from error
+    arrays = [
+        ArrayPlan(DTYPES[a.dtype], 8, choices.pick(["small", "special", "ramp"]), choices.below(1000), 0)
+        for a in writer.arrays
+    ]
+    pointers = [Pointing(value, i, 0) for i, value in enumerate(kernel.args[: len(arrays)])]
+    numbers = {v: n for v, (_, n) in zip(kernel.args[len(arrays) :], writer.scalars.values(), strict=True)}
+    built = Built(kernel, arrays, pointers, numbers)
+    case = _case(built, grid, choices.pick(alias_classes(built)))
+    constants = (("M", writer.rows), ("N", writer.columns))
+    return replace(case, source=text, constants=constants, choices=tuple(choices.taken))

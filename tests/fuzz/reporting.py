@@ -13,6 +13,9 @@ def as_test(case: Case, failure: Failure, check: Check, seed: int) -> str:
     """A test that fails as `case` does, ready for `test_regressions.py`."""
     cpu = "" if check.cpu == "host" else f', cpu="{check.cpu}"'
     schedule = "" if check.schedule is choose_schedule else f", schedule={check.schedule!r}"
+    source = (
+        f"        source={case.source!r},\n        constants={case.constants!r},\n" if case.source else ""
+    )
     comment = textwrap.indent(textwrap.shorten(str(failure), 400), "    # ")
     return (
         f"def test_seed_{seed}() -> None:\n{comment}\n"
@@ -20,6 +23,6 @@ def as_test(case: Case, failure: Failure, check: Check, seed: int) -> str:
         f'        """\n{textwrap.indent(case.kernel.strip(), " " * 8)}\n        """,\n'
         f"        arguments={case.arguments!r},\n"
         f"        memories={case.memories!r},\n"
-        f"        grid={case.grid!r}{cpu}{schedule},\n"
+        f"        grid={case.grid!r}{cpu}{schedule},\n{source}"
         f"    )\n"
     )

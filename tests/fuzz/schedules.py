@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from blocklang.ir.core import Kernel
 from blocklang.ir.types import BlockType, ScalarType, element_type
 from blocklang.ops.tile import Contract, Iterate
-from blocklang.passes.schedule import ContractSchedule, Labels, LoopSchedule, Schedule, choose_schedule, is_producer, is_root
+from blocklang.passes.schedule import (
+    ContractSchedule,
+    Labels,
+    LoopSchedule,
+    Schedule,
+    choose_schedule,
+    is_producer,
+    is_root,
+)
 from blocklang.target import Target
 
 _WIDTHS = (1, 2, 4, 8, 16, 32, 64)
@@ -66,7 +74,9 @@ class PerturbedSchedule:
             if is_producer(value) and isinstance(value.type, BlockType) and draw < 0.2:
                 schedule.kept.setdefault(label, "perturbed")
                 order = tuple(range(len(op.space)))
-                schedule.loops.setdefault(labels.of(op), LoopSchedule(order, self._random(label).choice(_WIDTHS)))
+                schedule.loops.setdefault(
+                    labels.of(op), LoopSchedule(order, self._random(label).choice(_WIDTHS))
+                )
             elif schedule.kept.get(label, "").startswith("dear") and draw > 0.7:
                 del schedule.kept[label]
 
@@ -77,8 +87,11 @@ def _is_float_sum(op: Iterate) -> bool:
 
 
 def _may_reorder(op: Iterate) -> bool:
-    """True if any axis may be walked by lanes: not for stores (of several lanes at one address the last wins), sums of floats
-    and functions of the user (their order is defined along the axis)."""
+    """True if any axis may be walked by lanes. Not for stores (of several lanes at one address the last
+    wins), sums of floats and functions of the user (their order is defined along the axis).
+    """
     if op.combine:
-        return not _is_float_sum(op) and op.combine != "custom" and len(op.space) > 1 and math.prod(op.space) > 1
+        return (
+            not _is_float_sum(op) and op.combine != "custom" and len(op.space) > 1 and math.prod(op.space) > 1
+        )
     return bool(op.results)

@@ -1,18 +1,19 @@
 """Make a failing case small, while it fails in the same way.
 
-First the record of choices that made it shrinks (plainer decisions, fewer of them), then the kernel itself: stores go, values become constants or one
-of their operands, masks go, loops and branches open.
+First the record of choices that made it shrinks (plainer decisions, fewer of them), then the kernel
+itself: stores go, values become constants or one of their operands, masks go, loops and branches open.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from blocklang.diagnostics import BlocklangError
 from blocklang.ir.builder import Builder
-from blocklang.ir.core import Kernel, Operation
+from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.declaration import Effect
 from blocklang.ir.parser import parse_kernel
 from blocklang.ir.rewriting import inline_region
@@ -22,11 +23,11 @@ from blocklang.ops.control import For, If
 from blocklang.ops.creation import Constant
 from blocklang.ops.memory import Load, Store
 from tests.fuzz.cases import Case, Pointer
-from tests.fuzz.execution import Failure, InvalidCase
-from tests.fuzz.generator import make_case
+from tests.fuzz.execution import EAGER, Failure, InvalidCase
+from tests.fuzz.generator import make_case, make_source_case
 
 CheckFunction = Callable[[Case], Failure | None]
-Edit = Callable[[], None]
+Edit = Callable[[], object]
 
 
 class Shrinker:
@@ -48,7 +49,9 @@ class Shrinker:
     def run(self) -> Case:
         self._shrink_choices(until=time.monotonic() + (self._deadline - time.monotonic()) / 2)
         self._shrink_grid()
-        self._shrink_kernel()
+        if self.failure.stage != EAGER:
+            self._accept(replace(self.case, source="", constants=()))
+            self._shrink_kernel()
         return self.case
 
     def _is_over(self) -> bool:
@@ -83,12 +86,16 @@ class Shrinker:
     def _without(self, position: int, size: int) -> bool:
         choices = self.case.choices
         shorter = choices[:position] + choices[position + size :]
-        plainer = choices[:position] + (0,) * len(choices[position : position + size]) + choices[position + size :]
-        return self._accept_choices(shorter) or (any(choices[position : position + size]) and self._accept_choices(plainer))
+        plainer = (
+            choices[:position] + (0,) * len(choices[position : position + size]) + choices[position + size :]
+        )
+        return self._accept_choices(shorter) or (
+            any(choices[position : position + size]) and self._accept_choices(plainer)
+        )
 
     def _accept_choices(self, choices: tuple[int, ...]) -> bool:
         try:
-            case = make_case(choices)
+            case = make_source_case(choices) if self.case.source else make_case(choices)
         except InvalidCase:
             return False
         if (len(case.choices), case.choices) >= (len(self.case.choices), self.case.choices):
@@ -116,7 +123,7 @@ class Shrinker:
                     position += 1
 
     def _edited(self, position: int) -> Case | None:
-        """The case with the edit at that position applied; the unchanged case if the edit is not valid; None past the last."""
+        """The case with one edit; the unchanged case if the edit is not valid; None past the last."""
         kernel = parse_kernel(self.case.kernel)
         edit = next((e for i, e in enumerate(_edits(kernel)) if i == position), None)
         if edit is None:
@@ -142,30 +149,35 @@ def _edits(kernel: Kernel) -> Iterator[Edit]:
     stores = [op for op in operations if isinstance(op, Store)]
     size = len(stores) // 2
     while size:  # many at once first
-        yield from (lambda part=stores[i : i + size]: [op.erase() for op in part] and None for i in range(0, len(stores), size))  # type: ignore[misc]
+        yield from (partial(_erase, stores[i : i + size]) for i in range(0, len(stores), size))
         size //= 2
     for op in reversed(operations):
         if isinstance(op, If):
-            yield from (lambda op=op, r=r: _open(op, r, {}) for r in range(len(op.regions)))  # type: ignore[misc]
+            yield from (partial(_open, op, region, {}) for region in op.regions)
         if isinstance(op, For):
-            yield lambda op=op: _open(op, 0, dict(zip(op.body.args, [op.start, *op.inits], strict=True)))  # type: ignore[misc]
+            yield partial(_open, op, op.body, dict(zip(op.body.args, [op.start, *op.inits], strict=True)))
         if isinstance(op, (Load, Store)) and op.mask is not None:
-            yield lambda op=op: _drop_mask(op)  # type: ignore[misc]
+            yield partial(_drop_mask, op)
         if isinstance(op, Load) and op.other is not None:
-            yield lambda op=op: op.set_segment("other", [])  # type: ignore[misc]
+            yield partial(op.set_segment, "other", [])
     for op in reversed(operations):
-        for number, result in enumerate(op.results):
-            element = element_type(result.type)
-            if isinstance(element, ScalarType) and not isinstance(op, Constant) and result.uses:
-                yield lambda op=op, n=number: _make_constant(op, n)  # type: ignore[misc]
+        for result in op.results:
+            if not result.uses:
+                continue
+            if isinstance(element_type(result.type), ScalarType) and not isinstance(op, Constant):
+                yield partial(_make_constant, op, result)
             for operand in op.operands:
-                if operand.type == result.type and result.uses:
-                    yield lambda r=result, o=operand: r.replace_all_uses_with(o)  # type: ignore[misc]
+                if operand.type == result.type:
+                    yield partial(result.replace_all_uses_with, operand)
 
 
-def _open(op: Operation, region: int, arguments: dict[object, object]) -> None:
-    values = inline_region(Builder.before_op(op), op.regions[region], arguments)  # type: ignore[arg-type]
-    op.replace_with(*values)
+def _erase(operations: Sequence[Operation]) -> None:
+    for op in operations:
+        op.erase()
+
+
+def _open(op: Operation, region: Region, arguments: dict[Value, Value]) -> None:
+    op.replace_with(*inline_region(Builder.before_op(op), region, arguments))
 
 
 def _drop_mask(op: Operation) -> None:
@@ -174,8 +186,7 @@ def _drop_mask(op: Operation) -> None:
         op.set_segment("other", [])
 
 
-def _make_constant(op: Operation, number: int) -> None:
-    result = op.results[number]
+def _make_constant(op: Operation, result: Value) -> None:
     element = element_type(result.type)
     assert isinstance(element, ScalarType)
     one = 1.0 if element.is_float else True if element.bits == 1 else 1
@@ -202,7 +213,9 @@ def _without_unused_arguments(case: Case, kernel: Kernel) -> Case:
             kernel.body.remove_argument(position)
             del kernel.argument_attributes[position], arguments[position]
     used = sorted({a.memory for a in arguments if isinstance(a, Pointer)})
-    renumbered = tuple(replace(a, memory=used.index(a.memory)) if isinstance(a, Pointer) else a for a in arguments)
+    renumbered = tuple(
+        replace(a, memory=used.index(a.memory)) if isinstance(a, Pointer) else a for a in arguments
+    )
     return replace(
         case,
         kernel=str(kernel),
@@ -210,5 +223,3 @@ def _without_unused_arguments(case: Case, kernel: Kernel) -> Case:
         memories=tuple(case.memories[i] for i in used),
         choices=(),
     )
-
-

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from blocklang.ir.core import Region, Value
-from blocklang.ir.types import I1, I8, I32, I64, U32, BlockType, PointerType, ScalarType, Type, element_type, shape_of, with_shape
+from blocklang.ir.types import (
+    I1,
+    I8,
+    I32,
+    I64,
+    U32,
+    BlockType,
+    PointerType,
+    ScalarType,
+    Type,
+    element_type,
+    shape_of,
+    with_shape,
+)
 from blocklang.ops import control, elementwise, memory, reduction, shape
 from tests.fuzz.addresses import Addresses
 from tests.fuzz.choices import Choices
@@ -32,8 +45,20 @@ class Statements(Addresses):
             self.statement()
 
     def statement(self) -> None:
-        plain: list[Callable[[], None]] = [self.store_something, self.define, self.update_in_place, self.store_something, self.row]
-        nested: list[Callable[[], None]] = [self.for_loop, self.conditional, self.while_loop, self.for_loop, self.walk]
+        plain: list[Callable[[], None]] = [
+            self.store_something,
+            self.define,
+            self.update_in_place,
+            self.store_something,
+            self.row,
+        ]
+        nested: list[Callable[[], None]] = [
+            self.for_loop,
+            self.conditional,
+            self.while_loop,
+            self.for_loop,
+            self.walk,
+        ]
         self.choices.pick([*plain, *nested] if self.depth < _DEPTH else plain)()
 
     # ---- plain ----
@@ -53,7 +78,9 @@ class Statements(Addresses):
 
     def define(self) -> None:
         element, wanted = self.choices.pick(ELEMENTS), self.random_shape()
-        self.pool.append(self.load(element, wanted) if self.choices.chance(40) else self.expression(element, wanted, 4))
+        self.pool.append(
+            self.load(element, wanted) if self.choices.chance(40) else self.expression(element, wanted, 4)
+        )
 
     def update_in_place(self) -> None:
         """Load from an array, compute, store to the same array: at the same addresses, or near them."""
@@ -63,20 +90,22 @@ class Statements(Addresses):
         loaded = self.add(memory.Load, source, **self.masked(mask, element, wanted))
         self.pool.append(loaded)
         value = self.choices.pick([self.binary, self.binary, self.unary, self.select])(element, wanted, 1)
-        used = self.add(self.choices.pick([elementwise.Add, elementwise.Maximum, elementwise.Sub]), loaded, value)
+        used = self.add(
+            self.choices.pick([elementwise.Add, elementwise.Maximum, elementwise.Sub]), loaded, value
+        )
         if self.choices.chance(40):
             target, other = self.address(self.pointer_to(element), wanted)
         else:
             target, other = source, mask
-        self.builder.create(memory.Store, target, used, **({} if other is None else {"mask": other}))
+        self.write(target, used, other)
 
     def row(self) -> None:
-        """A row as softmax walks it: load under a mask, reduce, combine with the lanes, store under the same mask."""
+        """A row as softmax walks it: load, reduce, combine with the lanes, store under the same mask."""
         element, wanted = self.choices.pick(ELEMENTS), self.random_shape()
         pointer, mask = self.address(self.pointer_to(element), wanted)
         loaded = self.add(memory.Load, pointer, **self.masked(mask, element, wanted))
         axis = self.choices.below(len(wanted))
-        value = self.choices.pick([lambda: loaded, lambda: self.unary(element, wanted, 0)])()
+        value = self.unary(element, wanted, 0) if self.choices.chance(50) else loaded
         combine = self.choices.pick(["max", "sum", "min"])
         folded = self.add(reduction.Reduce, value, combine=combine, axis=axis)
         if shape_of(folded.type):
@@ -89,7 +118,7 @@ class Statements(Addresses):
         target, other = self.address(self.pointer_to(element), wanted)
         if self.choices.chance(60):
             other = mask
-        self.builder.create(memory.Store, target, result, **({} if other is None else {"mask": other}))
+        self.write(target, result, other)
 
     # ---- control flow ----
 
@@ -100,7 +129,9 @@ class Statements(Addresses):
             if types and self.choices.chance(50):
                 types.append(types[-1])
             else:
-                types.append(with_shape(self.choices.pick(ELEMENTS), self.choices.pick([self.random_shape(), ()])))
+                types.append(
+                    with_shape(self.choices.pick(ELEMENTS), self.choices.pick([self.random_shape(), ()]))
+                )
         return types
 
     def of_type(self, type_: Type, depth: int = 2) -> Value:
@@ -127,7 +158,9 @@ class Statements(Addresses):
             values = []
             for type_ in types:
                 same = [c for c in carried if c.type == type_]
-                values.append(self.choices.pick(same) if same and self.choices.chance(45) else self.of_type(type_, 2))
+                values.append(
+                    self.choices.pick(same) if same and self.choices.chance(45) else self.of_type(type_, 2)
+                )
             self.builder.create(control.Yield, values)
 
         return finish
@@ -136,7 +169,18 @@ class Statements(Addresses):
         types = self.carried_types()
         index = self.choices.pick([I32, I32, I32, I64, U32, I8])
         start, stop, step = self.choices.pick(
-            [(0, 2, 1), (0, 3, 1), (0, 0, 1), (5, 0, -2), (0, 1, 1), (1, 7, 3), (3, 1, 1), (0, 4, 7), (2, -3, -1), (index.maximum - 3, index.maximum, 2)]
+            [
+                (0, 2, 1),
+                (0, 3, 1),
+                (0, 0, 1),
+                (5, 0, -2),
+                (0, 1, 1),
+                (1, 7, 3),
+                (3, 1, 1),
+                (0, 4, 7),
+                (2, -3, -1),
+                (index.maximum - 3, index.maximum, 2),
+            ]
         )
         if not index.is_signed and (step < 0 or stop < 0):
             start, stop, step = 0, 2, 1
@@ -161,16 +205,26 @@ class Statements(Addresses):
             mask = self.mask(wanted)
             value = self.add(memory.Load, carried, **self.masked(mask, element, wanted))
             self.pool.append(value)
-            new = self.add(self.choices.pick([elementwise.Add, elementwise.Maximum, elementwise.Mul]), acc, value)
+            new = self.add(
+                self.choices.pick([elementwise.Add, elementwise.Maximum, elementwise.Mul]), acc, value
+            )
             if self.choices.chance(30):
-                self.builder.create(memory.Store, carried, new, **({} if mask is None else {"mask": mask}))
+                self.write(carried, new, mask)
             self.builder.create(control.Yield, self.offset(carried, step), new)
 
         trips = self.scalar(I32, [2, 1, 0, 3])
         zero, one = self.constant(0), self.constant(1)
         inits = [pointer, self.of_type(acc_type, 1)]
         region = self.block(body, finish)
-        op = self.builder.create(control.For, zero, trips, one, inits=inits, result_types=[pointer.type, acc_type], regions=[region])
+        op = self.builder.create(
+            control.For,
+            zero,
+            trips,
+            one,
+            inits=inits,
+            result_types=[pointer.type, acc_type],
+            regions=[region],
+        )
         self.pool.append(op.results[1])
 
     def conditional(self) -> None:
@@ -196,7 +250,9 @@ class Statements(Addresses):
             values = []
             for type_ in passed[1:]:
                 same = [c for c in before.args[1:] if c.type == type_]
-                values.append(self.choices.pick(same) if same and self.choices.chance(60) else self.of_type(type_, 1))
+                values.append(
+                    self.choices.pick(same) if same and self.choices.chance(60) else self.of_type(type_, 1)
+                )
             self.builder.create(control.Condition, go, [before.args[0], *values])
 
         def step() -> None:
@@ -204,7 +260,9 @@ class Statements(Addresses):
             values = []
             for type_ in types[1:]:
                 same = [c for c in after.args[1:] if c.type == type_]
-                values.append(self.choices.pick(same) if same and self.choices.chance(45) else self.of_type(type_, 2))
+                values.append(
+                    self.choices.pick(same) if same and self.choices.chance(45) else self.of_type(type_, 2)
+                )
             self.builder.create(control.Yield, [count, *values])
 
         regions = [self.block(before, test), self.block(after, step)]
@@ -212,5 +270,6 @@ class Statements(Addresses):
         self.pool += op.results
 
     def passed_types(self, carried: Sequence[Type]) -> list[Type]:
-        return list(carried) if not self.choices.chance(20) else [*carried, BlockType(I32, (self.extents[0],))]
-
+        return (
+            list(carried) if not self.choices.chance(20) else [*carried, BlockType(I32, (self.extents[0],))]
+        )

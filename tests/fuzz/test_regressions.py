@@ -17,10 +17,12 @@ def assert_agrees(
     grid: tuple[int, ...] = (1,),
     cpu: str = "host",
     schedule: Chooser = choose_schedule,
+    source: str = "",
+    constants: tuple[tuple[str, int], ...] = (),
 ) -> None:
     """All forms of the kernel leave the same bits, after every pass."""
     check = Check(cpu if host_supports(cpu) else "host", schedule, every_pass=True)
-    failure = check(Case(textwrap.dedent(kernel), arguments, memories, grid))
+    failure = check(Case(textwrap.dedent(kernel), arguments, memories, grid, source, constants))
     assert failure is None, str(failure)
 
 
