@@ -1,4 +1,4 @@
-"""Block IR to placed Tile IR, as far as `narrow_loops`: what the schedule chooses and what becomes of masks and accesses.
+"""Block IR to placed Tile IR, as far as `narrow_loops`: the schedule, and what becomes of masks and accesses.
 
 Golden cases; the CPU level is fixed, so the chosen widths do not depend on the machine that runs the tests.
 """
