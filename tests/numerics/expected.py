@@ -250,11 +250,13 @@ def fma_f64(a: Array, b: Array, c: Array) -> Array:
     """float64 `a * b + c` rounded once, by fractions where it is finite."""
 
     def one(x: float, y: float, z: float) -> float:
-        if not np.isfinite([x, y, z]).all():
+        if np.isfinite([x, y]).all() and not np.isfinite(z):
+            return z
+        if not np.isfinite([x, y]).all():
             return float(np.float64(x) * np.float64(y) + np.float64(z))
         value = Fraction(x) * Fraction(y) + Fraction(z)
         if value == 0:
-            return float(np.copysign(1.0, x) * np.copysign(1.0, y) * 0.0 + z)
+            return float(np.copysign(1.0, x) * np.copysign(1.0, y) * 0.0 + z) if z == 0 else 0.0
         try:
             return float(value)
         except OverflowError:

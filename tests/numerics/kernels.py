@@ -250,3 +250,50 @@ def bitcast_to(x, out, n, BLOCK: bl.constexpr, TYPE: bl.constexpr):
     bits = tl.load(x + i, mask=mask).to(TYPE, bitcast=True)
     tl.static_assert(bits.dtype == TYPE)
     tl.store(out + i, bits, mask=mask)
+
+
+@bl.jit
+def sigmoid(a):
+    return tl.sigmoid(a)
+
+
+@bl.jit
+def minimum_or_nan(a, b):
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@bl.jit
+def maximum_or_nan(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@bl.jit
+def clamp_or_nan(a, low, high):
+    return tl.clamp(a, low, high, tl.PropagateNan.ALL)
+
+
+@bl.jit
+def relu(a, i):
+    return tl.maximum(a, 0.0)
+
+
+@bl.jit
+def at_most_three(a, i):
+    return tl.minimum(3, a)
+
+
+@bl.jit
+def nonzero_or_one(a, i):
+    return tl.where(i > 4, a, 1)
+
+
+@bl.jit
+def unit_clamp(a, i):
+    return tl.clamp(a, 0.0, 1.0)
+
+
+@bl.jit
+def where_pointers(x, y, out, BLOCK: bl.constexpr):
+    i = tl.arange(0, BLOCK)
+    pointers = tl.where(i % 3 == 0, x + i, y + i)
+    tl.store(out + i, tl.load(pointers))
