@@ -353,7 +353,7 @@ class _Nest:
     def _can_be_subtracted(self, op: Compare) -> bool:
         """True if a bound of the index, which is a difference of the operands, is far from any overflow."""
         intervals = [self.intervals[v] for v in op.operands]
-        return all(i is not None and -_DISTANT <= i.low.low and i.high.high <= _DISTANT for i in intervals)
+        return all(i is not None and i.low.low >= -_DISTANT and i.high.high <= _DISTANT for i in intervals)
 
     def may_wrap_along(self, value: Value, index: Value) -> bool:
         """True if an integer that may have wrapped, and changes with `index`, is part of `value`."""
