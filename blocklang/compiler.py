@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from blocklang.abi import AccessCounts, KernelAbi, SpaceUsage
 from blocklang.codegen.kernel import emit_module
@@ -20,6 +19,7 @@ from blocklang.codegen.objects import MachineCode, compile_module
 from blocklang.ir.core import Kernel
 from blocklang.ir.rewriting import clone_kernel
 from blocklang.ir.types import PointerType, ScalarType
+from blocklang.lazy import cached_property
 from blocklang.passes.pipeline import PipelineRun, run_device_passes, run_pipeline
 from blocklang.passes.plan_memory import memory_plan, scratch_bytes
 from blocklang.passes.schedule import Schedule, choose_schedule

@@ -8,13 +8,19 @@ for each takes 0.8 ms.
 
 Symbols that an object does not define (C and Python functions) are looked up in this process. llvmlite is
 imported with the first object.
+
+A fork waits for threads that are inside LLVM, the compiler's included: llvmlite has one lock for all of LLVM,
+and a child that inherits it held by a thread that does not live there could never compile.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
+import sys
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 _OBJECTS_PER_LINKER = 16
@@ -37,6 +43,10 @@ class _Linkers:
 
                 self._linker = llvm.create_lljit_compiler(host_target_machine())
             return self._linker, f"blocklang.{number}"
+
+    def renew_lock(self) -> None:
+        """In a forked child: a thread of the parent may have held the lock."""
+        self._lock = threading.Lock()
 
 
 _linkers = _Linkers()
@@ -88,3 +98,29 @@ class LoadedObject:
     def address(self, symbol: str) -> int:
         """The address of one of the symbols asked for."""
         return self._addresses[symbol]
+
+
+_locks_held: list[AbstractContextManager[None]] = []  # LLVM's, while this process forks
+
+
+def _hold_llvm() -> None:
+    # llvmlite has no public way to take its lock; one of our own would miss finalisers and others' calls.
+    lib = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)  # absent while it is being imported
+    if lib is not None:
+        lock: AbstractContextManager[None] = lib._lock
+        lock.__enter__()
+        _locks_held.append(lock)
+
+
+def _release_llvm() -> None:
+    if _locks_held:
+        _locks_held.pop().__exit__(None, None, None)
+
+
+def _renew_in_child() -> None:
+    _release_llvm()
+    _linkers.renew_lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_hold_llvm, after_in_parent=_release_llvm, after_in_child=_renew_in_child)

@@ -14,11 +14,12 @@ import inspect
 import linecache
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from blocklang.diagnostics import CompilationError, Location, UnsupportedLanguageConstruct
 from blocklang.language.constexpr import constexpr
+from blocklang.lazy import cached_property
 
 _NO_SOURCE_HELP = (
     "write the kernel in a file or a notebook cell; for code run by `exec`, compile it with a file "

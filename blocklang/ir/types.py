@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal
+
+from blocklang.lazy import cached_property
 
 Kind = Literal["bool", "int", "uint", "float"]
 

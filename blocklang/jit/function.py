@@ -40,6 +40,7 @@ from blocklang.jit.specialisation import (
     slots_of,
     specs_from_text,
 )
+from blocklang.lazy import cached_property
 from blocklang.runtime.arrays import Array
 from blocklang.runtime.grids import Grid, normalise_grid
 from blocklang.runtime.launch import LoadedKernel
@@ -136,7 +137,7 @@ class JITFunction:
 
     # ---- what it is ----
 
-    @functools.cached_property
+    @cached_property
     def source(self) -> KernelSource:
         """The kernel's source, read on first use. Raises CompilationError if it cannot be found."""
         return KernelSource.from_function(self.fn)

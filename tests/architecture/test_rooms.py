@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -51,6 +52,13 @@ def test_every_file_belongs_to_a_room() -> None:
         if (reason := explain_refusal(Import(path, 1, "blocklang.diagnostics")))
     ]
     assert not strangers, "\n".join(strangers)
+
+
+def test_no_attribute_is_cached_under_a_lock() -> None:
+    """Python 3.11's `cached_property` can leave a forked child waiting; `blocklang.lazy` has another."""
+    locking = re.compile(r"from functools import .*\bcached_property\b|functools\.cached_property\b")
+    found = [p for p in source_files(*PACKAGES) if locking.search((ROOT / p).read_text(encoding="utf-8"))]
+    assert not found, found
 
 
 def test_no_plain_import_of_a_mapped_package() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -63,3 +64,46 @@ def test_llvmlite_is_loaded_by_the_first_object_only() -> None:
         "import blocklang.runtime.loader as l; l.assemble(''); assert 'llvmlite' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", check], cwd=ROOT, check=True)
+
+
+_FORK_WHILE_ANOTHER_THREAD_COMPILES = """
+import os, threading, time
+from blocklang.runtime.loader import LoadedObject, assemble
+
+def compile_one():
+    LoadedObject(assemble("define i64 @answer() {\\n  ret i64 7\\n}\\n"), ["answer"])
+
+def compile_all():
+    while not stopped:
+        compile_one()
+
+stopped = False
+compile_one()
+threads = [threading.Thread(target=compile_all) for _ in range(3)]
+for thread in threads:
+    thread.start()
+children = []
+for _ in range(8):
+    time.sleep(0.005)
+    child = os.fork()
+    if child == 0:
+        compile_one()
+        os._exit(0)
+    children.append(child)
+stopped = True
+for thread in threads:
+    thread.join()
+assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_child_forked_while_another_thread_compiles_can_compile() -> None:
+    """A process of its own, which is killed with its children if one of them waits forever."""
+    script = [sys.executable, "-c", _FORK_WHILE_ANOTHER_THREAD_COMPILES]
+    with subprocess.Popen(script, cwd=ROOT, start_new_session=True) as process:
+        try:
+            assert process.wait(60) == 0
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
