@@ -15,7 +15,7 @@ from blocklang.codegen.floats import constant_text, splat_number
 from blocklang.codegen.lanes import LaneEmitter
 from blocklang.ir.types import BF16, F16, F32, I32, I64, ScalarType
 
-PARTIALS = 32  # partial results of a float sum (LANGUAGE.md A13)
+PARTIALS = 32  # partial results of a float sum (docs/semantics.md)
 
 
 class Fold:

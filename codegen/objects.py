@@ -1,6 +1,6 @@
 """LLVM IR to optimised IR, assembly and object code, through llvmlite.
 
-The passes are few and chosen by measurement (DESIGN.md section 3): vectors, tiles and unrolling are already
+The passes are few and chosen by measurement: vectors, tiles and unrolling are already
 in the text, so what is left to LLVM is to clean up and to choose instructions. The loop, SLP and unrolling
 passes would cost most of the time for no speed.
 """

@@ -1,7 +1,7 @@
 """When a load may be moved to where its value is read, and when it must happen where it stands (abstract
 Tile IR).
 
-Rules (DESIGN.md section 3, 'Order and effects'): an array that the launch may write is loaded once per
+Rules: an array that the launch may write is loaded once per
 lane, and no load moves past an operation that may write its memory; loads of other arrays may be moved and
 repeated. Which arguments may share memory is the kernel attribute `alias`: "disjoint" (no two arguments
 with a writer among them overlap), "same" (those that do are the same array), "unknown".

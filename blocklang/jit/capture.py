@@ -1,6 +1,6 @@
 """The globals and closure variables that a kernel reads, and whether they are still what was compiled in.
 
-A kernel is compiled with their values at that time (LANGUAGE.md A5); a launch that finds another value needs
+A kernel is compiled with their values at that time; a launch that finds another value needs
 another version. What is read is taken from the byte code: of the kernel, of the functions it holds and of
 every function that those names lead to, attributes of modules and objects included. That may be more than the
 chosen branches read, never less.

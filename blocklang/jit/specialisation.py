@@ -1,6 +1,6 @@
 """What code is compiled for: for each parameter its type and known facts, or its value.
 
-The rules, as Triton has them (LANGUAGE.md A4, B6):
+The rules, as Triton has them:
 
     array                 pointer to its element type; "divisible by 16" if its address is
     int                   i32, i64 or u64 by value; 1 is compiled in; "divisible by 16" if it is

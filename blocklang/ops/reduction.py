@@ -1,4 +1,4 @@
-"""Reductions and contraction, whose order of evaluation is fixed (LANGUAGE.md A13; docs/semantics.md).
+"""Reductions and contraction, whose order of evaluation is fixed (docs/semantics.md).
 
 The published orders:
 - `sum` of floats along axis k of extent n, where the axes after k have extent 1 altogether: 32 partial
