@@ -72,7 +72,7 @@ class CompiledKernel:
     """
 
     abi: KernelAbi
-    object_code: bytes
+    object_code: bytes = field(repr=False)
     source: Kernel = field(repr=False)
     options: CompileOptions = field(repr=False)
     seconds: dict[str, float] = field(default_factory=dict)

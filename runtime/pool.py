@@ -58,6 +58,9 @@ done:
 """
 
 
+MAXIMUM_WORKERS = 256  # whatever a launch allows: beyond the CPUs they only cost memory
+
+
 class _Work(ctypes.Structure):
     """What `drain` reads; the counter has a cache line of its own."""
 
@@ -170,11 +173,10 @@ class WorkerPool:
         run = _Run(job, work)
         scratch = scratch_address(job.scratch_bytes)
         drain = self._native_drain()
-        helpers = min(threads - 1, -(-(job.total - job.begin) // job.chunk) - 1)
+        helpers = min(threads - 1, -(-(job.total - job.begin) // job.chunk) - 1, MAXIMUM_WORKERS)
         try:
             if helpers > 0:
-                self._grow(helpers)
-                for _ in range(helpers):
+                for _ in range(min(helpers, self._grow(helpers))):
                     self._queue.put(run)
             # Between two calls Python sees signals, such as an interrupt from the keyboard.
             while drain(job.entry, ctypes.addressof(work), scratch, job.burst):
@@ -193,11 +195,16 @@ class WorkerPool:
                 self._drain = _Drain()
             return self._drain.call
 
-    def _grow(self, count: int) -> None:
+    def _grow(self, count: int) -> int:
+        """Make workers until there are `count` or the system allows no more; how many there are now."""
         with self._lock:
             for number in range(self._workers, count):
-                threading.Thread(target=self._serve, name=f"blocklang-{number}", daemon=True).start()
+                try:
+                    threading.Thread(target=self._serve, name=f"blocklang-{number}", daemon=True).start()
+                except RuntimeError:  # no more threads for this process: a launch asks for at most so many
+                    break
                 self._workers += 1
+            return self._workers
 
     def _serve(self) -> None:
         while True:

@@ -17,6 +17,7 @@ Specs are interned: equal specs are one object, so a tuple of them hashes and co
 
 from __future__ import annotations
 
+import math
 import struct
 import weakref
 from collections.abc import Mapping, Sequence
@@ -201,7 +202,7 @@ def _describe_int(parameter: Parameter, value: int, signature: Signature) -> Des
     elif isinstance(type_, PointerType):
         raise _not_an_array(parameter, "an integer", signature)
     elif type_.is_float:
-        return typed_spec(type_, False), float_bits(type_, float(value))
+        return typed_spec(type_, False), float_bits(type_, _as_float(value))
     elif not type_.minimum <= value <= type_.maximum:
         raise signature.error(
             f"argument {parameter.name!r} is {value}, which its annotation {type_} does not hold",
@@ -229,6 +230,14 @@ def float_bits(type_: ScalarType, value: float) -> int:
     with np.errstate(over="ignore"):
         rounded = np.float64(value).astype(NUMPY_DTYPES[type_])
     return int.from_bytes(rounded.tobytes(), "little")
+
+
+def _as_float(value: int) -> float:
+    """The float nearest to an integer; infinity for one beyond them all, as for a float too large for its type."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _describe_bool(parameter: Parameter, value: bool) -> Described:

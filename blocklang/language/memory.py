@@ -67,7 +67,7 @@ def load(
     Args:
         pointer: a pointer, or a block of pointers.
         mask: int1; where it is false, memory is not touched. Broadcast with the pointers.
-        other: the value of masked lanes, converted to the element type; 0 without it.
+        other: the value of masked lanes, cast to the element type; 0 without it.
         cache_modifier: '', '.ca', '.cg' or '.cv'; no effect on the values.
         eviction_policy: '', 'evict_first', 'evict_last' or 'evict_normal'; no effect on the values.
         volatile: True: read memory again, whatever is known of it.
@@ -85,7 +85,7 @@ def load(
         raise CompilationError(
             "`other` without `mask` has no meaning", help="give a mask, or leave `other` out"
         )
-    otherwise = None if unwrap(other) is None else _other(other, address.dtype.element_ty)
+    otherwise = None if unwrap(other) is None else _converted(other, address.dtype.element_ty)
     given = [v for v in (address, lanes, otherwise) if v is not None]
     shape = common_shape([shape_of(v.value.type) for v in given])
     return emit(
@@ -99,9 +99,10 @@ def load(
     )
 
 
-def _other(value: Any, element: tl.dtype) -> tensor:
+def _converted(value: Any, element: tl.dtype) -> tensor:
+    """A value as it goes to memory. Other than an operand, a number is cast: one that does not fit wraps."""
     plain = unwrap(value)
-    if isinstance(plain, (bool, int, float)) and (element.is_floating() or not isinstance(plain, float)):
+    if isinstance(plain, (bool, int, float)) and element.is_floating():
         return constant(plain, element)
     return cast_element(to_tensor(value), element)
 
@@ -119,7 +120,7 @@ def store(
 
     Args:
         pointer: a pointer, or a block of pointers, which decides the shape.
-        value: what to write, converted to the element type and broadcast to the pointers.
+        value: what to write, cast to the element type (integers wrap) and broadcast to the pointers.
         mask: int1, broadcast to the pointers; where it is false, memory is not touched.
         cache_modifier: '', '.wb', '.cg', '.cs' (streaming) or '.wt'; no effect on the values.
         eviction_policy: '', 'evict_first', 'evict_last' or 'evict_normal'; no effect on the values.
@@ -133,7 +134,7 @@ def store(
         raise CompilationError(
             "cannot store through a const pointer", help="annotate the parameter without `tl.const`"
         )
-    stored, lanes = _other(value, address.dtype.element_ty), _mask(mask)
+    stored, lanes = _converted(value, address.dtype.element_ty), _mask(mask)
     shape = shape_of(address.value.type)
     for operand, what in ((stored, "value"), (lanes, "mask")):
         if operand is not None:

@@ -31,6 +31,18 @@ def store_scalar(out, value):
 
 
 @bl.jit
+def store_number(out, VALUE: bl.constexpr):
+    tl.store(out, VALUE)
+    lanes = tl.arange(0, 3)
+    tl.store(out + 1 + lanes, tl.load(out + lanes, lanes > 1, other=VALUE), lanes < 2)
+
+
+@bl.jit
+def store_typed(out, value: tl.float32):
+    tl.store(out, value)
+
+
+@bl.jit
 def read_only(x, out):
     tl.store(out, tl.load(x))
 

@@ -155,6 +155,34 @@ def test_scalars(value: Any, dtype: Any, expected: Any, path: str) -> None:
         assert out[1] == 0
 
 
+@pytest.mark.parametrize(
+    ("value", "dtype", "expected"),
+    [
+        (-1, np.uint8, 255),
+        (-1, np.uint64, 2**64 - 1),
+        (300, np.int8, 44),
+        (2**40 + 5, np.uint32, 5),
+        (2**63, np.int64, -(2**63)),
+        (256, np.bool_, True),
+        (1e10, np.int8, 127),
+        (float("nan"), np.int32, 0),
+        (2.9, np.uint16, 2),
+    ],
+)
+def test_a_number_is_cast_to_what_memory_holds(value: Any, dtype: Any, expected: int) -> None:
+    """A stored value and `other` are cast, as in Triton; operands that do not fit are refused."""
+    out = np.zeros(4, dtype)
+    kernels.store_number[1](out, VALUE=value)
+    assert out.tolist() == [expected] * 3 + [0]
+
+
+@pytest.mark.parametrize(("value", "expected"), [(10**400, np.inf), (-(10**400), -np.inf), (2**200, np.inf)])
+def test_an_integer_too_large_for_a_float_is_infinite(value: int, expected: float) -> None:
+    out = np.zeros(1, np.float32)
+    kernels.store_typed[1](out, value)
+    assert out[0] == expected
+
+
 def test_values_of_one_scalar_never_mix(path: str) -> None:
     """Versions for 1, for multiples of 16, i32, i64, bool and float, launched in turn."""
     values = [1, 2, 16, 17, 2**40, 2**40 + 1, True, False, 1.0, -1, 0, 2**64 - 1, -(2**40)]

@@ -183,6 +183,23 @@ def test_a_forked_child_has_workers_of_its_own(worker: LoadedKernel) -> None:
     assert (run(worker, (200, 1, 1), 2) == 1).all()
 
 
+def test_more_threads_may_be_allowed_than_the_system_has(
+    worker: LoadedKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A launch asks for at most so many: if no thread can be started, the calling one does it all."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("blocklang.runtime.pool.MAXIMUM_WORKERS", 3)
+    for workers in (3, 0):
+        pool = WorkerPool()
+        monkeypatch.setattr("blocklang.runtime.pool._pool", pool)
+        assert (run(worker, (200, 1, 1), 10**6) == 1).all()
+        assert pool._workers == workers
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+
+
 def test_an_error_in_a_worker_is_raised_by_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = load_kernel(WORK, ITERATIONS=1_000_000)
     caller = threading.get_ident()
