@@ -153,8 +153,8 @@ def ir(
       blocklang ir examples/softmax.py --from-run --level placed --schedule
       blocklang ir examples/matmul.py --from-run --after split_pointers
       blocklang ir examples/matmul.py --from-run 512 512 512
-      blocklang ir kernels.py:add --sig '*fp32,i32' -D BLOCK=64 --level block -o add.blir
-      blocklang ir add.blir --level placed
+      blocklang ir kernels.py:scale --sig '*fp32,i32' -D BLOCK=64 --level block -o scale.blir
+      blocklang ir scale.blir --level placed
     """
     if sum([level is not None, after is not None, all_passes]) > 1:
         raise UsageError("--level, --after and --all-passes exclude each other", help="keep one of them")
