@@ -31,25 +31,38 @@ $(VENV)/.made:
 	$(PIP) install --quiet --upgrade pip
 	@touch $@
 
+# For every editable install setuptools warns at length of folders named like packages; nobody can act on it.
+INSTALL := PYTHONWARNINGS=ignore $(PIP) install --quiet -c constraints.txt
+
 $(VENV)/.examples: $(VENV)/.made pyproject.toml setup.py constraints.txt
-	$(PIP) install --quiet -c constraints.txt -e '.[examples]'
+	$(INSTALL) -e '.[examples]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml setup.py constraints.txt
-	$(PIP) install --quiet -c constraints.txt -e '.[test]'
+	$(INSTALL) -e '.[test]'
 	@touch $@
 
 demo: demo-stages demo-examples
 
+# Of LLVM IR and assembly: the block between two labels that holds the first fused multiply-add of whole vectors
+# (the loop that computes exp), at most 40 lines of it; the start, if this CPU has none.
+VECTOR_FMA := call.*llvm[.]fma[.]v|vfn?m(add|sub).*[yz]mm|fml[as]
+HOT_BLOCK := /^[^ \t\#;].*:/ { if (found) exit; block = "" } \
+    { block = block $$0 "\n"; if (NR <= 40) start = start $$0 "\n" } $$0 ~ fma { found = 1 } \
+    END { count = split(found ? block : start, line, "\n"); for (i = 1; i < count && i <= 40; i++) print line[i] }
+
 demo-stages: $(VENV)/.examples
+	@printf '\n=== %s: the kernel\n\n' $(DEMO_KERNEL)
+	@sed -n '/^@bl.jit/,/^$$/p' $(DEMO_KERNEL)
 	@for level in block tile placed; do \
 	    printf '\n=== %s: %s IR\n\n' $(DEMO_KERNEL) $$level; \
 	    $(BIN)/blocklang ir $(DEMO_KERNEL) --from-run --level $$level || exit 1; \
 	done
 	@for stage in llvm asm; do \
-	    printf '\n=== %s: %s, the first 40 lines\n\n' $(DEMO_KERNEL) $$stage; \
+	    printf '\n=== %s: %s, a vector loop (all of it: blocklang %s %s --from-run)\n\n' \
+	        $(DEMO_KERNEL) $$stage $$stage $(DEMO_KERNEL); \
 	    $(BIN)/blocklang $$stage $(DEMO_KERNEL) --from-run >$(VENV)/demo.txt || exit 1; \
-	    sed -n 1,40p $(VENV)/demo.txt; \
+	    awk -v fma='$(VECTOR_FMA)' '$(HOT_BLOCK)' $(VENV)/demo.txt; \
 	done
 
 demo-examples: $(VENV)/.examples
