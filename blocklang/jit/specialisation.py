@@ -233,7 +233,7 @@ def float_bits(type_: ScalarType, value: float) -> int:
 
 
 def _as_float(value: int) -> float:
-    """The float nearest to an integer; infinity for one beyond them all, as for a float too large for its type."""
+    """The float nearest to an integer; infinity for one beyond them all, as for too large a float."""
     try:
         return float(value)
     except OverflowError:
