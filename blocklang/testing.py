@@ -32,10 +32,10 @@ def _time(call: Callable[[], object]) -> float:
 
 
 def format_times(times: Mapping[str, float]) -> str:
-    """One line a name, with each later time as a multiple of the first."""
+    """One line a name, with each time as a multiple of the first."""
     width = max(map(len, times))
     first = next(iter(times.values()))
     return "\n".join(
-        f"  {name:<{width}}  {seconds * 1e3:9.3f} ms   {seconds / first:5.2f}x"
+        f"  {name:<{width}}  {seconds * 1e3:9.3f} ms   {seconds / first:5.2f}x the time"
         for name, seconds in times.items()
     )
