@@ -1,0 +1,158 @@
+"""`dot`: for every element a chain of fused multiply-adds, k ascending, from the accumulator on, to the bit.
+
+Beside that the result is held against the float64 product, by the bound of such a chain of k steps:
+|error| <= k u / (1 - k u) * (|a| @ |b|), u = 2**-24.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import blocklang as bl
+from tests.numerics import dot_kernels as kernels
+from tests.numerics.expected import as_float, exact, fma_f32, fma_f64, rounded, wrapped
+from tests.numerics.launching import Array, Out, assert_same_bits, launch_both, launch_one
+from tests.numerics.values import TYPES, floats, random_numbers
+
+SIZES = ((1, 1, 1), (3, 5, 7), (33, 17, 65), (16, 16, 32), (1, 100, 3), (5, 1, 257), (7, 33, 1))
+# Operand, result.
+KINDS = (
+    ("fp32", "fp32"),
+    ("fp16", "fp32"),
+    ("fp16", "fp16"),
+    ("bf16", "fp32"),
+    ("fp64", "fp64"),
+    ("int8", "int32"),
+)
+
+
+def chain(a: Array, b: Array, start: Array, name: str) -> Array:
+    """`start + a @ b` in the published order, in fp32, float64 or wrapping int32."""
+    if name == "int8":
+        return wrapped(np.asarray(exact(start) + exact(a) @ exact(b)), "int32")
+    fma, total = (fma_f64, start) if name == "fp64" else (fma_f32, start.astype(np.float32))
+    for k in range(a.shape[1]):
+        total = fma(a[:, k, None], b[None, k], total)
+    return total
+
+
+def check(
+    name: str, result: str, size: tuple[int, int, int], a: Array, b: Array, precision: str = "ieee"
+) -> None:
+    m, n, k = size
+    acc = random_numbers(result, (m, n), 9)
+    rows = launch_one(
+        kernels.product, 1, a, b, acc, Out((3, m, n), result),
+        M=m, N=n, K=k, RESULT=TYPES[result], PRECISION=precision,
+    )  # fmt: skip
+    if precision == "tf32":
+        a, b = (rounded(v.astype(np.float64), "tf32").astype(np.float32) for v in (a, b))
+    zero = np.zeros_like(acc)
+    plain, started = (in_result_type(chain(a, b, v, name), result) for v in (zero, acc))
+    assert_same_bits(rows[0], plain, f"{name} {size}")
+    assert_same_bits(rows[1], started, f"{name} {size} from an accumulator")
+    with np.errstate(all="ignore"):
+        added = (
+            plain + acc
+            if result != "fp16"
+            else (plain.astype(np.float32) + acc.astype(np.float32)).astype(np.float16)
+        )
+    assert_same_bits(rows[2], added, f"{name} {size} added to an accumulator")
+
+
+def in_result_type(value: Array, result: str) -> Array:
+    return as_float(value.astype(np.float64), result) if result == "fp16" else value
+
+
+def operands(name: str, size: tuple[int, int, int]) -> tuple[Array, Array]:
+    m, n, k = size
+    return random_numbers(name, (m, k), 1), random_numbers(name, (k, n), 2)
+
+
+@pytest.mark.parametrize(("name", "result"), KINDS)
+@pytest.mark.parametrize("size", SIZES)
+def test_every_type_and_odd_sizes(size: tuple[int, int, int], name: str, result: str) -> None:
+    if name == "fp64" and size == (33, 17, 65):  # fractions are slow
+        size = (9, 17, 20)
+    check(name, result, size, *operands(name, size))
+
+
+@pytest.mark.parametrize("size", [(3, 5, 7), (17, 33, 40)])
+def test_tf32_rounds_the_operands(size: tuple[int, int, int]) -> None:
+    check("fp32", "fp32", size, *operands("fp32", size), precision="tf32")
+
+
+@pytest.mark.parametrize(("name", "result"), KINDS[:4])
+def test_special_values(name: str, result: str) -> None:
+    """NaN, infinities, subnormal and huge numbers, zeros of both signs."""
+    size = (len(floats(name)), 9, 4)
+    generator = np.random.default_rng(6)
+    a, b = generator.choice(floats(name), (size[0], 4)), generator.choice(floats(name), (4, 9))
+    check(name, result, size, a, b)
+
+
+def test_int8_wraps_in_int32() -> None:
+    size = (3, 5, 300)
+    check("int8", "int32", size, np.full((3, 300), -128, np.int8), np.full((300, 5), -128, np.int8))
+
+
+def test_fp32_against_float64() -> None:
+    for size in SIZES:
+        a, b = operands("fp32", size)
+        got = chain(a, b, np.zeros(size[:2], np.float32), "fp32")
+        unit, k = 2.0**-24, size[2]
+        wide = np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))
+        error = np.abs(got - a.astype(np.float64) @ b.astype(np.float64))
+        assert (error <= k * unit / (1 - k * unit) * wide).all()
+
+
+@pytest.mark.parametrize("size", [(5, 7, 3), (33, 16, 20)])
+def test_transposed_and_computed_operands(size: tuple[int, int, int]) -> None:
+    m, n, k = size
+    x, y = random_numbers("fp32", (k, m), 1), random_numbers("fp32", (n, k), 2)
+    rows = launch_one(kernels.transposed, 1, x, y, Out((3, m, n), "fp32"), M=m, N=n, K=k)
+    zero, one = np.zeros((m, n), np.float32), np.float32(1)
+    assert_same_bits(rows[0], chain(x.T, y.T, zero, "fp32"))
+    assert_same_bits(rows[1], chain(x.T * np.float32(2), y.T + one, zero, "fp32"))
+    few = x.copy()
+    few[-1] = 0
+    assert_same_bits(rows[2], chain(few.T, y.T, zero, "fp32"))
+
+
+@pytest.mark.parametrize(
+    ("size", "tile"),
+    [
+        ((33, 17, 65), (16, 16, 32)),
+        ((5, 100, 40), (8, 33, 16)),
+        ((16, 32, 64), (16, 32, 64)),
+        ((1, 1, 1), (7, 3, 5)),
+    ],
+)
+@pytest.mark.parametrize("name", ["fp32", "bf16"])
+def test_a_whole_matmul(name: str, size: tuple[int, int, int], tile: tuple[int, int, int]) -> None:
+    """Tiling M and N changes nothing; the tail of K adds exact zeros."""
+    m, n, k = size
+    a, b = operands(name, size)
+    grid = (bl.cdiv(m, tile[0]), bl.cdiv(n, tile[1]))
+    result = launch_one(
+        kernels.matmul, grid, a, b, Out((m, n), "fp32"), m, n, k, M=tile[0], N=tile[1], K=tile[2]
+    )
+    assert_same_bits(result, chain(a, b, np.zeros((m, n), np.float32), name))
+
+
+@pytest.mark.parametrize(
+    ("name", "result", "message"),
+    [("uint8", "int32", "no meaning"), ("int32", "int32", "no meaning"), ("fp16", "fp64", "out_dtype")],
+)
+def test_types_that_cannot_be_multiplied(name: str, result: str, message: str) -> None:
+    size: Any = (2, 2, 2)
+    a, b = operands(name, size)
+    acc = random_numbers(result, (2, 2))
+    with pytest.raises(bl.CompilationError, match=message):
+        launch_both(
+            kernels.product, 1, a, b, acc, Out((3, 2, 2), result),
+            M=2, N=2, K=2, RESULT=TYPES[result], PRECISION="ieee",
+        )  # fmt: skip
