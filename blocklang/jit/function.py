@@ -16,9 +16,9 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from blocklang.diagnostics import LaunchError, Location
+from blocklang.diagnostics import BlocklangError, LaunchError, Location, VerifyError
 from blocklang.frontend import Argument, KernelSource, build_kernel
 from blocklang.ir import Kernel
 from blocklang.ir.rewriting import clone_kernel
@@ -92,6 +92,32 @@ class _Call:
     executable: Executable
 
 
+def _is_on(setting: str) -> bool:
+    """True for a switch of the environment that is set to anything but an off word."""
+    return setting.strip().lower() not in ("", "0", "false", "no", "off")
+
+
+MethodT = TypeVar("MethodT", bound=Callable[..., Any])
+
+
+def _answers_plainly(method: MethodT) -> MethodT:
+    """Let a user's mistake end in its message: without the frames between the launch and where it was found.
+
+    BLOCKLANG_TRACEBACK=1 keeps them, for those who look for a fault in blocklang.
+    """
+
+    @functools.wraps(method)
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except BlocklangError as error:
+            if isinstance(error, VerifyError) or _is_on(os.environ.get("BLOCKLANG_TRACEBACK", "")):
+                raise
+            raise error.with_traceback(None) from None
+
+    return answer  # type: ignore[return-value]
+
+
 class JITFunction:
     """A kernel: launch it as `kernel[grid](arguments...)`.
 
@@ -123,7 +149,7 @@ class JITFunction:
         self.signature = Signature(fn, do_not_specialize, do_not_specialize_on_alignment)
         self.params: tuple[Parameter, ...] = self.signature.parameters
         self.arg_names = [p.name for p in self.params]
-        self.interpret = interpret or os.environ.get("BLOCKLANG_INTERPRET", "0") not in ("", "0")
+        self.interpret = interpret or _is_on(os.environ.get("BLOCKLANG_INTERPRET", ""))
         self.debug = debug
         self.noinline = noinline
         self._repr = repr
@@ -168,6 +194,7 @@ class JITFunction:
         """`kernel[grid](*args, **kwargs)`; with `warmup`, compile only."""
         return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
 
+    @_answers_plainly
     def warmup(self, *args: Any, grid: object = (1,), **kwargs: Any) -> CompiledKernel:
         """Compile for these arguments without launching. A dtype stands for an aligned array of it."""
         return self._prepare(args, kwargs, describe_or_imagine).executable.compiled
@@ -178,6 +205,7 @@ class JITFunction:
         answer: CompiledKernel = launch(self, grid, *args, **kwargs)
         return answer
 
+    @_answers_plainly
     def _launch(self, grid: object, /, *args: Any, **kwargs: Any) -> CompiledKernel:
         """The launch in Python: every check, and compilation where it is needed."""
         call = self._prepare(args, kwargs, describe)
@@ -195,6 +223,7 @@ class JITFunction:
             self._chain.add(call.version, self._warm_launch(args, kwargs, call))
         return executable.compiled
 
+    @_answers_plainly
     def _interpret(self, grid: object, /, *args: Any, **kwargs: Any) -> None:
         """The launch in interpreter mode."""
         from blocklang.jit.interpreting import (
@@ -302,7 +331,7 @@ class JITFunction:
     def _read_only(self, parameter: Parameter) -> LaunchError:
         return self.signature.error(
             f"argument {parameter.name!r} is a read-only array, and the kernel stores to it",
-            "pass a copy, or make it writable: `x.flags.writeable = True`",
+            f"pass a copy, or make the array writable: `{parameter.name}.flags.writeable = True`",
         )
 
     def _find_version(self, key: tuple[Spec | bool, ...]) -> Version:

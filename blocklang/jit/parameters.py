@@ -5,6 +5,7 @@ Every refusal points at the kernel's `def` line, shows the signature and says wh
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -178,9 +179,10 @@ class Signature:
     def _misplaced(self, args: Sequence[object], kwargs: Mapping[str, object]) -> LaunchError:
         for name in kwargs:
             if name not in self.by_name:
+                near = difflib.get_close_matches(name, self.by_name, 1)
                 return self.error(
                     f"{self.name}() has no parameter {name!r}, and no launch option has this name",
-                    f"the kernel is {self}",
+                    (f"did you mean {near[0]!r}? " if near else "") + f"the kernel is {self}",
                 )
         twice = next(p.name for p in self.parameters[: len(args)] if p.name in kwargs)
         return self.error(
