@@ -186,6 +186,14 @@ class _Rewriter(ast.NodeTransformer):
             return _place(_ask("number", node), node)
         return node
 
+    def visit_List(self, node: ast.List) -> ast.AST:
+        self.generic_visit(node)
+        return _place(_ask("listed", node), node) if isinstance(node.ctx, ast.Load) else node
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        self.generic_visit(node)
+        return _place(_ask("listed", node), node)
+
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         kept, test = self._kept(self.visit(node.test))
         values = [(node.body, node.orelse), (node.orelse, node.body)]

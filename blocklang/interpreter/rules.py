@@ -20,7 +20,7 @@ from blocklang.diagnostics import CompilationError, InterpreterError
 from blocklang.interpreter.control import uniform
 from blocklang.interpreter.eager import Deferred, Divergent, EagerBuilder, data_of
 from blocklang.interpreter.rewriting import MAKER, Code, rewrite
-from blocklang.language.arithmetic import logical, logical_not
+from blocklang.language.arithmetic import logical, logical_not, truth
 from blocklang.language.casting import cast_element
 from blocklang.language.constexpr import constexpr, describe, is_compile_time, unwrap
 from blocklang.language.promotion import computation_type, integer_promote
@@ -207,6 +207,10 @@ class Rules:
         """A NumPy scalar from outside as the Python number that it is."""
         return value.item() if isinstance(value, np.generic) else value
 
+    def listed(self, items: list[Any]) -> tuple[Any, ...]:
+        """A list is a tuple: nothing can change it."""
+        return tuple(items)
+
     def same(self, left: Any, right: Any) -> bool:
         return unwrap(left) is unwrap(right)
 
@@ -302,12 +306,41 @@ def _absolute(value: Any) -> Any:
     return tl.abs(value) if isinstance(value, tensor) else abs(unwrap(value))
 
 
+def _is_instance(value: Any, kinds: Any) -> bool:
+    """A compile-time value is of the type that it has in Python, and a `constexpr` too."""
+    plain = unwrap(kinds)
+    wanted = tuple(map(unwrap, plain)) if isinstance(plain, tuple) else plain
+    wrapped = constexpr(value) if is_number(value) else value
+    return any(isinstance(each, wanted) for each in (unwrap(value), wrapped))
+
+
+def _range(*arguments: Any) -> Any:
+    """A sequence of numbers where the bounds are known at compile time, as outside of a `for`."""
+    plain = [unwrap(a) for a in arguments]
+    return builtins.range(*plain) if _counts(plain) else tl.range(*arguments)
+
+
+def _counts(bounds: list[Any]) -> bool:
+    return all(type(bound) is int for bound in bounds) and bounds[2:] != [0]
+
+
+def _boolean(value: Any = False) -> Any:
+    return truth(value, "bool") if isinstance(value, tensor) else bool(unwrap(value))
+
+
+def _rounded(*arguments: Any, **named: Any) -> Any:
+    return round(*map(unwrap, arguments), **{name: unwrap(value) for name, value in named.items()})
+
+
 # Python's functions that mean something of their own in a kernel, by identity.
 _REPLACED: dict[int, Any] = {
-    id(builtins.range): tl.range,
+    id(builtins.range): _range,
+    id(builtins.bool): _boolean,
     id(builtins.min): _elementwise(tl.minimum, builtins.min),
     id(builtins.max): _elementwise(tl.maximum, builtins.max),
     id(builtins.abs): _absolute,
+    id(builtins.isinstance): _is_instance,
+    id(builtins.round): _rounded,
 }
 
 

@@ -83,3 +83,18 @@ def softmax(x, out, n, BLOCK: bl.constexpr):
     v = tl.load(x + row * n + offs, mask=offs < n, other=-float("inf"))
     e = tl.exp(v - tl.max(v, 0))
     tl.store(out + row * n + offs, e / tl.sum(e, 0), mask=offs < n)
+
+
+@bl.jit
+def python_builtins(out, n, FIVE: bl.constexpr):
+    numbers = list(range(FIVE))
+    numbers += [n, 7]
+    numbers += [i * n for i in tl.static_range(2)]
+    tl.store(out, sum(numbers))
+    tl.store(out + 1, len(range(1, FIVE)))
+    tl.store(out + 2, isinstance(FIVE, int) and not isinstance(FIVE, (float, str)))
+    tl.store(out + 3, isinstance(n, tl.tensor) and not isinstance(n, int))
+    tl.store(out + 4, isinstance(FIVE, bl.constexpr))
+    tl.store(out + 5, round(FIVE / 3))
+    tl.store(out + 6, bool(n))
+    tl.store(out + 7, bool(FIVE - 5))

@@ -34,6 +34,15 @@ def test_scalars_as_compiled(value: Any, dtype: Any) -> None:
     assert one == other
 
 
+@pytest.mark.parametrize("interpret", [False, True])
+def test_functions_of_python(interpret: bool) -> None:
+    """What they say of compile-time values: the values are meant, not the `constexpr` around them."""
+    kernel = interpreted(kernels.python_builtins) if interpret else kernels.python_builtins
+    out = np.full(8, -1)
+    kernel[1](out, 3, FIVE=5)
+    assert out.tolist() == [10 + 3 + 7 + 0 + 3, 4, 1, 1, 1, 2, 1, 0]
+
+
 def test_any_strides() -> None:
     whole = np.arange(60, dtype=np.int32).reshape(6, 10)
     x = whole[::-2, ::3]
