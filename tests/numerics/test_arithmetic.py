@@ -31,10 +31,8 @@ from tests.numerics.values import (
 BLOCK = 300  # the pairs fill two or three programs, the last in part; one more has nothing to do
 
 PAIRS = [(a, b) for a in ALL for b in ALL]
-# Half of the pairs, each type on either side: every unordered pair once.
-QUICK = [
-    (a, b) for a, b in PAIRS if a == b or (ALL.index(a) < ALL.index(b)) == (ALL.index(a) + ALL.index(b)) % 2
-]
+# Each type with itself and, on the left and on the right, with two others; the rest are slow together.
+QUICK = [(ALL[i], ALL[(i + step) % len(ALL)]) for step in (0, 1, 5) for i in range(len(ALL))]
 SLOW = [pair for pair in PAIRS if pair not in QUICK]
 
 
@@ -92,13 +90,13 @@ def check_rows(
 
 
 @pytest.mark.parametrize(("left", "right"), QUICK)
-def test_every_pair_of_types(left: str, right: str) -> None:
+def test_pairs_of_types(left: str, right: str) -> None:
     check_pair(left, right)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("left", "right"), SLOW)
-def test_every_pair_of_types_the_other_way_round(left: str, right: str) -> None:
+def test_every_other_pair_of_types(left: str, right: str) -> None:
     check_pair(left, right)
 
 
@@ -165,7 +163,7 @@ def test_a_python_number_that_does_not_fit(name: str, literal: int) -> None:
 # ---- extents ----
 
 
-@pytest.mark.parametrize("name", ["int1", "int16", "bf16", "fp32", "fp64"])
+@pytest.mark.parametrize("name", ["int8", "bf16", "fp32"])
 @pytest.mark.parametrize("extent", EXTENTS)
 def test_blocks_of_any_extent(name: str, extent: int) -> None:
     """Masks that are full, ragged and empty, on blocks that are no power of two."""
