@@ -341,7 +341,7 @@ class _Disagreement(Exception):
 class _Comparison:
     """Observes a pipeline and compares its forms."""
 
-    LAST = ("eliminate_dead_code", "lower_to_tile", "place", "plan_memory")
+    LAST = ("lower_to_tile", "plan_memory")
 
     def __init__(self, case: Case, expected: Memories, every_pass: bool) -> None:
         self.case = case

@@ -47,7 +47,7 @@ ELEMENTS = (F32, I32, F64, I64, F16, BF16, I8, U8, I16, U16, U32, U64, I1)
 FLOATS = (F32, F64, F16, BF16)
 INTEGERS = (I32, I64, I8, U8, I16, U16, U32, U64)
 EXTENTS = (2, 3, 4, 1, 5, 7, 8, 16, 31, 32, 33, 64, 65, 100, 130, 257)
-LARGEST = 2500  # lanes of one block
+LARGEST = 1000  # lanes of one block
 
 _NUMBER_BINARY = (
     elementwise.Add,

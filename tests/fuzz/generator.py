@@ -26,7 +26,7 @@ from tests.fuzz.statements import Statements
 _PITCH = 1 << 40  # between the arrays of a dry run
 _REACH = 1 << 16  # elements before or behind a pointer that a kernel may use
 _NEAR = 1 << 15  # bytes around a base within which lanes that are masked off in the dry run count too
-_GRIDS = ((1,), (3,), (2, 2), (1,), (2, 1, 2), (5,))
+_GRIDS = ((1,), (2,), (1,), (2, 2), (1,), (3,), (2, 1, 2))
 
 
 class _Reach(AddressSpace):

@@ -231,3 +231,24 @@ def test_mask_against_the_largest_i64() -> None:
         arguments=(Pointer(0), 3),
         memories=(Memory("f32", 32),),
     )
+
+
+def test_largest_of_converted_integers() -> None:
+    # LLVM's scalar AVX-512 code for maximumnum(NaN, number) gives NaN if it knows that the second is a number.
+    assert_agrees(
+        """
+        kernel @fuzzed(%p0: ptr<f32>) {
+          %v0 = splat %p0 : block<1x31xptr<f32>>
+          %v1 = arange start=2147483644, end=2147483648 : block<4xi32>
+          %v2 = expand_dims %v1, axis=1 : block<4x1xi32>
+          %v3 = expand_dims %v2, axis=2 : block<4x1x1xi32>
+          %v4 = broadcast %v3, shape=[4, 1, 31] : block<4x1x31xi32>
+          %v5 = cast %v4 : block<4x1x31xf32>
+          %v6 = reduce %v5, combine="max", axis=0 : block<1x31xf32>
+          store %v0, %v6
+          return
+        }
+        """,
+        arguments=(Pointer(0),),
+        memories=(Memory("f32", 64, "small"),),
+    )
