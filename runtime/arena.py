@@ -5,6 +5,7 @@ Each thread that runs programs has one arena for all kernels, as a program keeps
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import numpy as np
@@ -13,11 +14,17 @@ from blocklang.abi import SCRATCH_ALIGNMENT
 
 
 class Arena:
-    """At least `size` zeroed bytes at `address`, a multiple of SCRATCH_ALIGNMENT."""
+    """At least `size` zeroed bytes at `address`, a multiple of SCRATCH_ALIGNMENT.
+
+    Raises:
+        MemoryError: the system does not have them.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
         # np.zeros takes fresh pages from the system where the size is large: only touched ones cost memory.
+        if size > sys.maxsize - SCRATCH_ALIGNMENT:
+            raise MemoryError(size)  # NumPy would call it a wrong shape
         self._memory = np.zeros(size + SCRATCH_ALIGNMENT, np.uint8)
         start = int(self._memory.ctypes.data)
         self.address = start + -start % SCRATCH_ALIGNMENT

@@ -14,10 +14,12 @@ import math
 from time import perf_counter_ns
 
 from blocklang.abi import KernelAbi
+from blocklang.diagnostics import LaunchError
 from blocklang.runtime.arena import scratch_address
 from blocklang.runtime.grids import Grid
 from blocklang.runtime.loader import LoadedObject
 from blocklang.runtime.pool import Job, shared_pool
+from blocklang.target.device import format_size
 
 WAKE_NS = 100_000
 CHUNKS_PER_THREAD = 16
@@ -52,10 +54,14 @@ class LoadedKernel:
             slots: the arguments as `abi` lays them out. What they point to must stay alive until the return.
             grid: three extents, each at least 0.
             threads: how many threads may work.
+
+        Raises:
+            LaunchError: there is not enough memory for the blocks of one program.
         """
         total = math.prod(grid)
         if total == 0:
             return
+        self._reserve_scratch()
         arguments = ctypes.create_string_buffer(slots, max(len(slots), 1))
         address = ctypes.addressof(arguments)
         begin = 0
@@ -67,6 +73,18 @@ class LoadedKernel:
             self._run_here(address, grid, begin, total)
         else:
             self._run_on_pool(address, grid, begin, total, threads)
+
+    def _reserve_scratch(self) -> None:
+        try:
+            scratch_address(self.abi.scratch_bytes)
+        except MemoryError:
+            largest = max(self.abi.buffers, key=lambda buffer: buffer.bytes)
+            block = largest.type.replace("buffer", "block", 1)
+            raise LaunchError(
+                f"a program of this kernel keeps {format_size(self.abi.scratch_bytes)} in memory, "
+                f"more than there is; the largest block is `{largest.name.removesuffix('_buf')}`, {block}",
+                help="use smaller blocks: a larger grid, or a loop over parts",
+            ) from None
 
     def _run_here(self, arguments: int, grid: Grid, begin: int, end: int) -> None:
         if begin == end:

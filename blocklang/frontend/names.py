@@ -11,11 +11,12 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 def _walk_scope(node: ast.AST) -> Iterator[ast.AST]:
     """Every node that runs in the same scope as `node`, itself included."""
-    yield node
-    if isinstance(node, (*_SCOPES, *_COMPREHENSIONS)):
-        return
-    for child in ast.iter_child_nodes(node):
-        yield from _walk_scope(child)
+    pending = [node]  # and no recursion: what is nested too deeply to compile is refused by who visits it
+    while pending:
+        node = pending.pop()
+        yield node
+        if not isinstance(node, (*_SCOPES, *_COMPREHENSIONS)):
+            pending += reversed(list(ast.iter_child_nodes(node)))
 
 
 def assigned_names(statements: Iterable[ast.stmt]) -> dict[str, ast.AST]:

@@ -218,7 +218,10 @@ class JITFunction:
             if (run := replaced_by()) is not None:
                 run(launch)
                 return executable.compiled
-        executable.loaded.launch(slots, extents, call.options.num_threads or get_num_threads())
+        try:
+            executable.loaded.launch(slots, extents, call.options.num_threads or get_num_threads())
+        except LaunchError as error:
+            raise self.signature.error(error.message, error.help) from None
         if next(executable.launches) >= WARM_LAUNCHES:
             self._chain.add(call.version, self._warm_launch(args, kwargs, call))
         return executable.compiled

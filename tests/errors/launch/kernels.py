@@ -22,3 +22,12 @@ def typed(x: "*fp32", n: tl.int8, s: tl.float64):  # noqa: F722
 @bl.jit
 def variadic(x, *rest):
     tl.store(x, 1)
+
+
+@bl.jit
+def keep(x, rounds, ROWS: bl.constexpr, COLUMNS: bl.constexpr = 1024):
+    at = tl.arange(0, ROWS)[:, None] + tl.arange(0, COLUMNS)[None, :]
+    table = tl.load(x + at, at < 8)
+    for _ in range(rounds):
+        table = table + tl.sum(table, 0)[None, :]
+    tl.store(x + at, table, at < 8)

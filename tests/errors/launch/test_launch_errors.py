@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import blocklang as bl
-from tests.errors.launch.kernels import add, typed, variadic
+from tests.errors.launch.kernels import add, keep, typed, variadic
 
 X = np.zeros(8, np.float32)
 
@@ -56,6 +56,8 @@ CASES: dict[str, Callable[[], object]] = {
     "warps": lambda: add[1](X, X, X, 8, BLOCK=8, num_warps=3),
     "threads": lambda: add[1](X, X, X, 8, BLOCK=8, num_threads=0),
     "cooperative": lambda: add[1](X, X, X, 8, BLOCK=8, launch_cooperative_grid=True),
+    "no_memory": lambda: keep[1](X, 2, ROWS=2**30),
+    "no_memory_to_count": lambda: keep[1](X, 2, ROWS=2**30, COLUMNS=2**30),
     "annotated_array": lambda: typed[1](np.zeros(3), 1, 1.0),
     "annotated_range": lambda: typed[1](X, 128, 1.0),
     "annotated_float": lambda: typed[1](X, 1.5, 1.0),
