@@ -97,17 +97,15 @@ class MemoryHazards:
 
     def _same_lanes(self, load: Load, store: Store) -> bool:
         """True if lane i of the load and lane i of the store have one address, as far as they share memory
-        at all, and no two lanes share one. The second is only known for a constant stride along a single
-        axis.
+        at all, and no two lanes share one.
         """
         offsets = _offsets(load.pointer)
         if self.alias not in ("disjoint", "same") or offsets is None or offsets != _offsets(store.pointer):
             return False
         owner = store.parent_op
         assert isinstance(owner, Iterate)
-        (strides,) = self.strides.accesses(owner, [store.pointer])
-        moving = [s for s, extent in zip(strides, owner.space, strict=True) if extent > 1]
-        return len(moving) == 0 or (len(moving) == 1 and bool(moving[0]))
+        (form,) = self.strides.accesses(owner, [store.pointer])
+        return form.is_distinct(owner.space)
 
 
 def _contains(op: Operation, inner: Operation) -> bool:

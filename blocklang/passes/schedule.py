@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from blocklang.analysis.lane_strides import LaneStrides
+from blocklang.analysis.lane_strides import LaneForm, LaneStrides
 from blocklang.analysis.memory_hazards import MemoryHazards
 from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ir.index_map import IndexMap, coefficient, compose, identity_map
@@ -184,11 +184,12 @@ class _Chooser:
         for inner, map in self.fused(op):
             dear = dear or any(isinstance(i, DEAR) for i in inner.body.walk())
             widest = max(widest, *self.element_bytes(inner))
-            for access, strides in self.accesses(inner):
+            for access, form in self.accesses(inner):
                 for axis in range(rank):
                     steps = [coefficient(e, axis) for e in map.exprs]
                     moves = [
-                        None if s is None or c is None else s * c for s, c in zip(strides, steps, strict=True)
+                        None if s is None or c is None else s * c
+                        for s, c in zip(form.strides, steps, strict=True)
                     ]
                     if None not in moves and abs(sum(m for m in moves if m)) == 1:
                         score[axis] += pointee(access.operands[0].type).bytes
@@ -196,8 +197,26 @@ class _Chooser:
         lane_axis = max(wide_axes, key=lambda a: (score[a], a))
         if op.combine and self.must_fold_along_lanes(op):
             lane_axis = op.reduced
+        elif not self.may_walk_in_any_order(op):
+            lane_axis = wide_axes[-1]
         order = (*(a for a in range(rank) if a != lane_axis), lane_axis)
         return LoopSchedule(order, self.width(op, op.space[lane_axis], widest, dear))
+
+    def may_walk_in_any_order(self, op: Iterate) -> bool:
+        """True unless lanes that store to one address could change places: the last in row-major order wins.
+        Of strides that are given at run time it is taken that rows do not overlap.
+        """
+        for access, form in self.accesses(op):
+            if not isinstance(access, Store):
+                continue
+            if None in form.strides and form.bits >= 32:
+                continue
+            moving = [axis for axis, stride in enumerate(form.strides) if stride != 0]
+            still = [axis for axis, n in enumerate(op.space) if n > 1 and axis not in moving]
+            walked = LaneForm(tuple(form.strides[axis] for axis in moving), form.bits)
+            if len(still) > 1 or not walked.is_distinct(tuple(op.space[axis] for axis in moving)):
+                return False
+        return True
 
     def must_fold_along_lanes(self, op: Iterate) -> bool:
         """Orders that are defined by index along the reduced axis: 32 partial sums, and the tree of a
@@ -237,7 +256,7 @@ class _Chooser:
                 if is_producer(value) and value not in self.kept and isinstance(producer, Iterate):
                     stack.append((producer, compose(inner, map, op.space)))
 
-    def accesses(self, op: Iterate) -> list[tuple[Operation, tuple[int | None, ...]]]:
+    def accesses(self, op: Iterate) -> list[tuple[Operation, LaneForm]]:
         accesses = [inner for inner in op.body.walk() if isinstance(inner, (Load, Store))]
         return list(zip(accesses, self.strides.accesses(op, [a.pointer for a in accesses]), strict=True))
 

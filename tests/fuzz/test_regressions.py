@@ -252,3 +252,49 @@ def test_largest_of_converted_integers() -> None:
         arguments=(Pointer(0),),
         memories=(Memory("f32", 64, "small"),),
     )
+
+
+def test_scattered_lanes_keep_their_order() -> None:
+    # The indices are loaded column by column, but of lanes at one address the last in row-major order wins.
+    assert_agrees(
+        """
+        kernel @fuzzed(%p0: ptr<i32>, %p1: ptr<u8>) alias="disjoint" {
+          %v0 = arange start=0, end=26 : block<26xi32>
+          %v1 = expand_dims %v0, axis=1 : block<26x1xi32>
+          %v2 = broadcast %v1, shape=[26, 33] : block<26x33xi32>
+          %v3 = arange start=0, end=33 : block<33xi32>
+          %v4 = constant value=26 : i32
+          %v5 = mul %v3, %v4 : block<33xi32>
+          %v6 = expand_dims %v5, axis=0 : block<1x33xi32>
+          %v7 = broadcast %v6, shape=[26, 33] : block<26x33xi32>
+          %v8 = add %v2, %v7 : block<26x33xi32>
+          %v9 = offset %p1, %v8 : block<26x33xptr<u8>>
+          %v10 = load %v9 : block<26x33xu8>
+          %v11 = offset %p0, %v10 : block<26x33xptr<i32>>
+          store %v11, %v8
+          return
+        }
+        """,
+        arguments=(Pointer(0), Pointer(1)),
+        memories=(Memory("i32", 256, "small"), Memory("u8", 858, "special")),
+    )
+
+
+def test_in_place_at_offsets_that_wrap() -> None:
+    # 300 lanes at 256 addresses: every lane reads what was there before the first wrote.
+    assert_agrees(
+        """
+        kernel @fuzzed(%p0: ptr<i32>) alias="disjoint" {
+          %v0 = arange start=0, end=300 : block<300xi32>
+          %v1 = cast %v0 : block<300xi8>
+          %v2 = offset %p0, %v1 : block<300xptr<i32>>
+          %v3 = load %v2 : block<300xi32>
+          %v4 = constant value=1 : i32
+          %v5 = add %v3, %v4 : block<300xi32>
+          store %v2, %v5
+          return
+        }
+        """,
+        arguments=(Pointer(0, 128),),
+        memories=(Memory("i32", 256),),
+    )
