@@ -25,7 +25,7 @@ _EXACT = 64  # bits of a pointer
 
 @dataclass(frozen=True)
 class LaneForm:
-    """Strides along the axes, and the bits modulo which the value is a sum of indices times something else."""
+    """Strides along the axes, and the bits modulo which the value is a sum over indices."""
 
     strides: Strides
     bits: int = _EXACT

@@ -36,7 +36,7 @@ class Statements(Addresses):
 
     def run(self) -> None:
         """Fill the kernel."""
-        self.statements(self.choices.between(1, 5))
+        self.statements(self.choices.between(1, 3))
         self.store_something()
         self.builder.create(control.Return)
 
@@ -79,7 +79,7 @@ class Statements(Addresses):
     def define(self) -> None:
         element, wanted = self.choices.pick(ELEMENTS), self.random_shape()
         self.pool.append(
-            self.load(element, wanted) if self.choices.chance(40) else self.expression(element, wanted, 4)
+            self.load(element, wanted) if self.choices.chance(40) else self.expression(element, wanted, 3)
         )
 
     def update_in_place(self) -> None:

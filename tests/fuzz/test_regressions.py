@@ -234,7 +234,7 @@ def test_mask_against_the_largest_i64() -> None:
 
 
 def test_largest_of_converted_integers() -> None:
-    # LLVM's scalar AVX-512 code for maximumnum(NaN, number) gives NaN if it knows that the second is a number.
+    # LLVM's scalar AVX-512 maximumnum(NaN, number) gives NaN if it knows that the second is a number.
     assert_agrees(
         """
         kernel @fuzzed(%p0: ptr<f32>) {
