@@ -246,6 +246,15 @@ def fma_f32(a: Array, b: Array, c: Array) -> Array:
         return _odd_sum(product.copy(), start.copy()).astype(np.float32)
 
 
+def hard_to_round() -> list[Array]:
+    """fp32 a, b, c whose a * b + c lies 2**-30 of half a unit beside a tie, which float64 makes of it."""
+    scales = 2.0 ** np.arange(-60, 60, 7)
+    starts = np.array([1 + k * 2.0**-23 for k in (1, 3, 5, -1, -3)])
+    scale, start, sign = (v.reshape(-1) for v in np.meshgrid(scales, starts, [1.0, -1.0]))
+    factors = (sign * (1 + 2.0**-15), scale * (1 - 2.0**-15) * 2.0**-24, scale * start)
+    return [v.astype(np.float32) for v in factors]
+
+
 def fma_f64(a: Array, b: Array, c: Array) -> Array:
     """float64 `a * b + c` rounded once, by fractions where it is finite."""
 

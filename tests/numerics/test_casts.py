@@ -26,13 +26,24 @@ from tests.numerics.values import (
 def to_convert(name: str) -> Array:
     """Special values, halves, ties, and the neighbours of every integer limit, where saturation starts."""
     if name not in FLOATS:
-        return np.concatenate([numbers(name), random_numbers(name, (64,))])
+        return np.concatenate([numbers(name), integer_ties(name), random_numbers(name, (64,))])
     ends = [float(v) for t in INTEGERS for v in limits(t)]
     around = [np.nextafter(v, d) for v in ends for d in (-np.inf, np.inf)] + ends
     halves = [k / 2 for k in range(-9, 10)] + [v + 0.5 for v in ends]
     with np.errstate(all="ignore"):
         exact = np.array([*around, *halves, *ties(), *(-v for v in ties())]).astype(NUMPY_DTYPES[name])
     return np.concatenate([numbers(name), exact, random_numbers(name, (64,))])
+
+
+def integer_ties(name: str) -> Array:
+    """Integers half-way between two floats, and one beside: rounding by way of a wider float shows."""
+    low, high = limits(name)
+    found = []
+    for fraction_bits, _, _ in FORMATS.values():
+        for top in (15, 31, 40, 54, 62, 63):
+            half = 1 << max(top - fraction_bits - 1, 0)
+            found += [(1 << top) + steps * half + d for steps in (1, 3, 5) for d in (-1, 0, 1)]
+    return np.array([v for n in found for v in (n, -n) if low <= v <= high], NUMPY_DTYPES[name])
 
 
 def ties() -> list[float]:

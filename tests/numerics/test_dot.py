@@ -13,7 +13,7 @@ import pytest
 
 import blocklang as bl
 from tests.numerics import dot_kernels as kernels
-from tests.numerics.expected import as_float, exact, fma_f32, fma_f64, rounded, wrapped
+from tests.numerics.expected import as_float, exact, fma_f32, fma_f64, hard_to_round, rounded, wrapped
 from tests.numerics.launching import Array, Out, assert_same_bits, launch_both, launch_one
 from tests.numerics.values import TYPES, floats, random_numbers
 
@@ -107,6 +107,17 @@ def test_fp32_against_float64() -> None:
         wide = np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))
         error = np.abs(got - a.astype(np.float64) @ b.astype(np.float64))
         assert (error <= k * unit / (1 - k * unit) * wide).all()
+
+
+def test_products_that_are_hard_to_add() -> None:
+    """On the diagonal stand sums that float64 would round to a tie of fp32."""
+    a, b, acc = hard_to_round()
+    n = len(a)
+    rows = launch_one(
+        kernels.product, 1, a[:, None], b[None, :], np.tile(acc, (n, 1)), Out((3, n, n), "fp32"),
+        M=n, N=n, K=1, RESULT=TYPES["fp32"], PRECISION="ieee",
+    )  # fmt: skip
+    assert_same_bits(rows[1], fma_f32(a[:, None], b[None, :], acc[None, :]))
 
 
 @pytest.mark.parametrize("size", [(5, 7, 3), (33, 16, 20)])

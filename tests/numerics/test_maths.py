@@ -18,7 +18,7 @@ import blocklang.language as tl
 from blocklang.maths.registry import RECIPES
 from blocklang.ops.elementwise import FUNCTIONS
 from tests.maths.reference import EXACT, FORMATS, PRECISION, in_f64, samples, ulp_error, ulp_errors_f32
-from tests.numerics.expected import as_float, fma_f32, fma_f64
+from tests.numerics.expected import as_float, fma_f32, fma_f64, hard_to_round
 from tests.numerics.kernels import binary, sigmoid, ternary, unary
 from tests.numerics.launching import Array, Out, assert_same_bits, launch_one
 from tests.numerics.values import FLOATS, NUMPY_DTYPES, TYPES, floats, pairs
@@ -161,9 +161,10 @@ def test_fused_multiply_add(name: str) -> None:
     a, b = generator.standard_normal((2, 500)).astype(NUMPY_DTYPES[name])
     with np.errstate(all="ignore"):
         cancelling = (-a.astype(np.float64) * b.astype(np.float64)).astype(NUMPY_DTYPES[name])
-    x, y, z = (np.concatenate(parts) for parts in zip(special, (a, b, cancelling), strict=True))
+        hard = [v.astype(NUMPY_DTYPES[name]) for v in hard_to_round()]
+    x, y, z = (np.concatenate(parts) for parts in zip(special, (a, b, cancelling), hard, strict=True))
     (result,) = launch_one(
-        ternary, 8, x, y, z, Out((1, len(x)), name), len(x), BLOCK=257, OPS=(tl.fma,), RESULT=TYPES[name]
+        ternary, 9, x, y, z, Out((1, len(x)), name), len(x), BLOCK=257, OPS=(tl.fma,), RESULT=TYPES[name]
     )
     if name == "fp64":
         expected = fma_f64(x, y, z)
