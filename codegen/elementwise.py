@@ -224,8 +224,8 @@ def extremum(c: Context, type: ScalarType, a: str, b: str, *, smaller: bool, pro
         working = working_type(type)
         operands = [c.widen(type, a), c.widen(type, b)]
         if c.width <= 1 and c.target.vector_bytes >= 64 and not propagate:
-            # LLVM's AVX-512 code for a scalar gives NaN where one operand is NaN and the other is known to be a
-            # number (a converted integer, another extremum): hide what is known.
+            # LLVM's AVX-512 code for a scalar gives NaN where one operand is NaN and the other is known to
+            # be a number (a converted integer, another extremum): hide what is known.
             operands = [c.intrinsic("arithmetic.fence", working, v) for v in operands]
         return c.narrow(type, c.intrinsic(name, working, *operands))
     name = ("s" if type.is_signed else "u") + ("min" if smaller else "max")
