@@ -31,6 +31,7 @@ class Fold:
         self.ordered = combine == "sum" and element.is_float
         self.wide = F32 if self.ordered and element in (F16, BF16) else element
         self.lanes = PARTIALS if self.ordered else width
+        assert not self.ordered or (width > 0 and width % PARTIALS == 0), "each step meets every partial"
 
     def context(self, width: int) -> Context:
         return Context(self.emit, self.emitter.target, width)

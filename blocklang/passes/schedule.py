@@ -194,6 +194,8 @@ class _Chooser:
                     if None not in moves and abs(sum(m for m in moves if m)) == 1:
                         score[axis] += pointee(access.operands[0].type).bytes
         wide_axes = [a for a in range(rank) if op.space[a] > 1] or [rank - 1]
+        if op.combine and self.must_fold_across_lanes(op):
+            wide_axes = [a for a in wide_axes if a != op.reduced]
         lane_axis = max(wide_axes, key=lambda a: (score[a], a))
         if op.combine and self.must_fold_along_lanes(op):
             lane_axis = op.reduced
@@ -222,16 +224,17 @@ class _Chooser:
         """Orders that are defined by index along the reduced axis: 32 partial sums, and the tree of a
         user's function.
         """
-        element = element_type(op.results[0].type)
-        innermost = all(n == 1 for n in op.space[op.reduced + 1 :])
-        ordered_sum = op.combine == "sum" and isinstance(element, ScalarType) and element.is_float
-        return op.combine == "custom" or (innermost and ordered_sum) or len(op.space) == 1
+        innermost = not self.must_fold_across_lanes(op)
+        return op.combine == "custom" or (innermost and _is_float_sum(op)) or len(op.space) == 1
+
+    def must_fold_across_lanes(self, op: Iterate) -> bool:
+        """A float sum along an axis with lanes after it: each lane adds its elements one by one."""
+        return _is_float_sum(op) and any(n > 1 for n in op.space[op.reduced + 1 :])
 
     def width(self, op: Iterate, extent: int, widest: int, dear: bool) -> int:
         vectors = 2 if dear and self.target.vector_registers <= 16 else 4
         width = self.target.vector_bytes // widest * vectors
-        element = element_type(op.results[0].type) if op.results else None
-        if op.combine == "sum" and isinstance(element, ScalarType) and element.is_float:
+        if _is_float_sum(op):
             return (
                 max(32, min(width, 64))
                 if self.must_fold_along_lanes(op)
@@ -279,6 +282,11 @@ class _Chooser:
         limit = min(fitting, 6 if self.target.vector_registers <= 16 else 12, rows)
         best = min(range(1, limit + 1), key=lambda r: (-(-rows // r) * (r + 2), -r))
         return ContractSchedule(best, vectors * lanes)
+
+
+def _is_float_sum(op: Iterate) -> bool:
+    element = element_type(op.results[0].type) if op.results else None
+    return op.combine == "sum" and isinstance(element, ScalarType) and element.is_float
 
 
 def _power_of_two(extent: int) -> int:
