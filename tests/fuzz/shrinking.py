@@ -59,7 +59,7 @@ class Shrinker:
 
     def _accept(self, case: Case) -> bool:
         """Take `case` if it fails in the same way."""
-        key = (case.kernel, case.grid, case.memories)
+        key = (case.kernel, case.grid, case.memories, case.source)
         if key in self._tried or self._is_over():
             return False
         self._tried.add(key)

@@ -70,7 +70,7 @@ class SourceWriter:
         self.count = 0
         self.scalar("n", "int32", choices.pick([self.columns // 2, self.columns, 0, self.columns + 3]))
         self.scalar("m", "int32", choices.pick([self.rows, self.rows // 2, 1]))
-        self.scalar("stride", "int32", choices.pick([self.columns, self.columns + 1, 2]))
+        self.scalar("stride", "int32", choices.pick([self.columns, self.columns + 1, 2 * self.columns]))
         self.scalar("scale", "float32", choices.pick([0.5, 3.0, -0.1]))
 
     def text(self) -> str:
