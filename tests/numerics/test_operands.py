@@ -171,7 +171,7 @@ def test_progressions_that_wrap(name: str, factor: int, start: int) -> None:
         v.astype(np.int64),
         w.astype(np.int64),
         *(converted(w, name, t).astype(np.int64) for t in ("uint32", "int8", "uint16")),
-        w.astype(np.int64),
+        converted(converted(w, name, "fp64"), "fp64", "int64"),  # saturates
         *(operate(s, w, seven, name).astype(np.int64) for s in ("//", "%")),
         *(own(u) for u in (e >> 3, e << 2, -e, ~e, e & 100, e * e)),
         (w < 5).astype(np.int64),
