@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from benchmarks.side_by_side import Sample, Worker, measure_in_turns, serve
 
 Array = NDArray[np.float32]
+SPIN_SECONDS = 0.2  # longer than OpenBLAS's threads wait for more work before they sleep
 MODULE = "benchmarks.first_speeds"  # its name when it runs as __main__, too
 
 
@@ -152,7 +153,8 @@ def measure_row(name: str, turns: int) -> dict[str, Sample]:
         Worker(MODULE, f"{name}:blocklang", threads) as ours,
         Worker(MODULE, f"{name}:numpy", threads) as theirs,
     ):
-        return measure_in_turns({"blocklang": ours, "numpy": theirs}, turns)
+        pause = 0.0 if threads == 1 else SPIN_SECONDS
+        return measure_in_turns({"blocklang": ours, "numpy": theirs}, turns, pause=pause)
 
 
 def run_worker(name: str) -> None:

@@ -96,7 +96,17 @@ def serve(call: Callable[[], object], facts: Mapping[str, object]) -> None:
         print(time.perf_counter() - start, flush=True)
 
 
-def measure_in_turns(workers: Mapping[str, Worker], turns: int) -> dict[str, Sample]:
-    """Every peer's times, one sample of each in turn; the first turn warms up and is not counted."""
-    samples = [{name: worker.run() for name, worker in workers.items()} for _ in range(turns + 1)]
+def measure_in_turns(workers: Mapping[str, Worker], turns: int, *, pause: float = 0.0) -> dict[str, Sample]:
+    """Every peer's times, one sample of each in turn; the first turn warms up and is not counted.
+
+    Args:
+        pause: seconds before each sample. The threads of a library may spin for a while after its call, and
+            would take a core from the next peer if both run on all of them.
+    """
+
+    def sample(worker: Worker) -> float:
+        time.sleep(pause)
+        return worker.run()
+
+    samples = [{name: sample(worker) for name, worker in workers.items()} for _ in range(turns + 1)]
     return {name: Sample(tuple(sample[name] for sample in samples[1:])) for name in workers}

@@ -13,7 +13,7 @@ from blocklang.codegen.elementwise import Context, convert, extremum
 from blocklang.codegen.emitter import llvm_scalar, llvm_type
 from blocklang.codegen.floats import constant_text, splat_number
 from blocklang.codegen.lanes import LaneEmitter
-from blocklang.ir.types import BF16, F16, F32, I32, I64, ScalarType
+from blocklang.ir.types import BF16, F16, F32, F64, I32, I64, ScalarType
 
 PARTIALS = 32  # partial results of a float sum (docs/semantics.md)
 
@@ -31,6 +31,7 @@ class Fold:
         self.ordered = combine == "sum" and element.is_float
         self.wide = F32 if self.ordered and element in (F16, BF16) else element
         self.lanes = PARTIALS if self.ordered else width
+        self.guessing = False  # see `guess`
         assert not self.ordered or (width > 0 and width % PARTIALS == 0), "each step meets every partial"
 
     def context(self, width: int) -> Context:
@@ -48,6 +49,8 @@ class Fold:
         return [0.0 if element.is_float else 0]
 
     def _limit(self, element: ScalarType, *, largest: bool) -> float:
+        if element.is_float and self.guessing:
+            return float("inf") if largest else float("-inf")
         if element.is_float:
             return float("nan")
         return element.maximum if largest else element.minimum
@@ -96,9 +99,29 @@ class Fold:
                 return [self.emit.op(f"{'fadd' if element.is_float else 'add'} {kind} {a[0]}, {b[0]}")]
             case "xor" | "and" | "or":
                 return [self.emit.op(f"{self.combine} {kind} {a[0]}, {b[0]}")]
+            case "max" | "min" if self.guessing:
+                better = self.emit.op(
+                    f"fcmp {'ogt' if self.combine == 'max' else 'olt'} {kind} {b[0]}, {a[0]}"
+                )
+                return [context.select(better, element, b[0], a[0])]
             case "max" | "min":
                 return [extremum(context, element, a[0], b[0], smaller=self.combine == "min")]
         return self.combine_arguments(context, a, b)
+
+    # A float extremum that ignores NaN and orders zeros costs six instructions a vector, a plain one costs
+    # one. The plain one is right unless its result is a zero, whose sign may be wrong, or its start, which
+    # may stand for NaN.
+
+    def can_guess(self) -> bool:
+        """True for folds whose plain form is cheaper."""
+        return self.combine in ("max", "min") and self.types[0] in (F32, F64) and self.width > 1
+
+    def is_doubtful(self, scalar: str) -> str:
+        """The condition under which the result of the plain fold must be found again, exactly."""
+        kind, start = llvm_scalar(self.types[0]), self._limit(self.types[0], largest=self.combine == "min")
+        zero = self.emit.op(f"fcmp oeq {kind} {scalar}, {constant_text(self.types[0], 0.0)}")
+        unchanged = self.emit.op(f"fcmp oeq {kind} {scalar}, {constant_text(self.types[0], start)}")
+        return self.emit.op(f"or i1 {zero}, {unchanged}")
 
     def combine_arguments(self, context: Context, a: list[str], b: list[str]) -> list[str]:
         emit, element = self.emit, self.types[0]

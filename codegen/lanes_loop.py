@@ -11,6 +11,7 @@ from blocklang.codegen.folds import Fold
 from blocklang.codegen.loops import RegionEmitter
 from blocklang.codegen.values import Lane
 from blocklang.ir.core import Operation, Region, Value
+from blocklang.ir.declaration import Effect
 from blocklang.ir.types import I64, ScalarType
 from blocklang.ops.elementwise import Elementwise
 from blocklang.ops.memory import Offset
@@ -34,12 +35,35 @@ class LanesLoop:
             types = types[count:]
 
     def run(self) -> None:
+        if len(self.folds) == 1 and self.folds[0].can_guess() and self._can_repeat():
+            self.finish([self.guess(self.folds[0])])
+            return
         state = [text for fold in self.folds for text in fold.starts()]
         if not self.width:
             state = self.loop(self.low, self.high, state, assumed=frozenset(), masked=False, step=1)
         else:
             state = self.vector_loops(state)
-        self.finish(state)
+        self.finish(self.scalars_of(state))
+
+    def _can_repeat(self) -> bool:
+        """True if the body may run twice: it only reads."""
+        return not any(op.effects - {Effect.READ, Effect.READ_BUFFER} for op in self.op.body.walk())
+
+    def guess(self, fold: Fold) -> list[str]:
+        """An extremum by plain comparisons; if it is doubtful, exactly, by running the loops again."""
+        emit = self.emit
+        fold.guessing = True
+        (plain,) = fold.finish(self.vector_loops(fold.starts()))
+        doubtful = fold.is_doubtful(plain)
+        fold.guessing = False
+        again, join, before = emit.new_block("again"), emit.new_block("extremum"), emit.block
+        emit.branch_if(doubtful, again, join)
+        emit.start(again)
+        (exact,) = fold.finish(self.vector_loops(fold.starts()))
+        end = emit.block
+        emit.branch(join)
+        emit.start(join)
+        return [emit.phi(llvm_scalar(fold.types[0]), [(plain, before), (exact, end)]).name]
 
     def bounds(self) -> list[InBounds]:
         """The masks of the body that are ranges of the lane index with bounds from outside of the loop."""
@@ -158,20 +182,29 @@ class LanesLoop:
         owner = value.owner.parent if isinstance(value.owner, Region) else op
         return value.owner is self.op.body or (isinstance(owner, Operation) and self.op.body.encloses(owner))
 
-    def finish(self, state: list[str]) -> None:
-        results: list[Lane] = []
-        extent = str(self.op.extent)
+    def scalars_of(self, state: list[str]) -> list[list[str]]:
+        """Per fold its result over the visited lanes; a float sum includes the others, in their place."""
         pads = [self.emitter.text(p) for p in self.op.pads]
+        scalars: list[list[str]] = []
         for fold in self.folds:
             count = len(fold.types)
             own, state = state[:count], state[count:]
             mine, pads = pads[:count], pads[count:]
             if mine and fold.ordered:
-                own = fold.pad_partials(own, mine[0], self.high, extent)
-            scalars = fold.narrow(fold.finish(own))
+                own = fold.pad_partials(own, mine[0], self.high, str(self.op.extent))
+            scalars.append(fold.narrow(fold.finish(own)))
+        return scalars
+
+    def finish(self, scalars: list[list[str]]) -> None:
+        """Fold in the lanes that were never visited, and name the results."""
+        results: list[Lane] = []
+        pads = [self.emitter.text(p) for p in self.op.pads]
+        for fold, own in zip(self.folds, scalars, strict=True):
+            count = len(fold.types)
+            mine, pads = pads[:count], pads[count:]
             if mine and not fold.ordered:
-                scalars = fold.pad_scalars(scalars, mine, self.high, extent)
-            results += [Lane(text, type) for text, type in zip(scalars, fold.types, strict=True)]
+                own = fold.pad_scalars(own, mine, self.high, str(self.op.extent))
+            results += [Lane(text, type) for text, type in zip(own, fold.types, strict=True)]
         self.emitter.values.update(zip(self.op.results, results, strict=True))
 
 
