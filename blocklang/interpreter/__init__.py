@@ -6,7 +6,7 @@ package registers all evaluators.
 
 from __future__ import annotations
 
-from blocklang.interpreter import control, creation, elementwise, memory, reduction, shape, tile
+from blocklang.interpreter import control, creation, elementwise, memory, reduction, scans, shape, tile
 from blocklang.interpreter.interpret import LaunchArgument, interpret_launch
 from blocklang.interpreter.run import run_kernel
 
@@ -19,6 +19,7 @@ __all__ = [
     "memory",
     "reduction",
     "run_kernel",
+    "scans",
     "shape",
     "tile",
 ]

@@ -344,9 +344,19 @@ _REPLACED: dict[int, Any] = {
 }
 
 
+_WITH_FUNCTIONS = (
+    tl.reduce,
+    tl.associative_scan,
+    tl.map_elementwise,
+    tensor.reduce,
+    tensor.associative_scan,
+)
+
+
 def _takes_function(function: Any) -> bool:
     """True for the functions and methods of the language that take a function of the user's."""
-    return function is tl.reduce or getattr(function, "__func__", None) is tensor.reduce
+    own = getattr(function, "__func__", function)
+    return any(own is f for f in _WITH_FUNCTIONS)
 
 
 def _nested(code: CodeType) -> Iterator[CodeType]:

@@ -84,6 +84,7 @@ from blocklang.language.maths import (
 )
 from blocklang.language.memory import load, store
 from blocklang.language.reduction import argmax, argmin, max, min, reduce, reduce_or, sum, xor_sum
+from blocklang.language.scan import associative_scan, cumprod, cumsum, map_elementwise
 from blocklang.language.shape import (
     broadcast,
     broadcast_to,
@@ -115,6 +116,7 @@ __all__ = [
     "arange",
     "argmax",
     "argmin",
+    "associative_scan",
     "assume",
     "bfloat16",
     "block_type",
@@ -127,6 +129,8 @@ __all__ = [
     "const",
     "constexpr",
     "cos",
+    "cumprod",
+    "cumsum",
     "current_builder",
     "debug_barrier",
     "div_rn",
@@ -155,6 +159,7 @@ __all__ = [
     "log1p",
     "log2",
     "log10",
+    "map_elementwise",
     "math",
     "max",
     "max_constancy",

@@ -74,11 +74,12 @@ def sum(input: Any, axis: Any = None, keep_dims: Any = False, dtype: Any = None)
     if unwrap(dtype) is not None:
         value = cast_element(value, to_dtype(dtype))
     else:
-        value = _promoted_sum(value)
+        value = promoted_sum(value)
     return _combine(value, "sum", axis, keep_dims, "sum")
 
 
-def _promoted_sum(value: tensor) -> tensor:
+def promoted_sum(value: tensor) -> tensor:
+    """bool and integers under 32 bits as int32 or uint32, in which they are added."""
     element = value.dtype
     if element.is_int() and element.int_bitwidth < 32:
         return cast_element(value, tl.int32 if element.is_int_signed() else tl.uint32)
@@ -218,13 +219,10 @@ def reduce(input: Any, axis: Any, combine_fn: Callable[..., Any], keep_dims: Any
         product = tl.reduce(tl.arange(1, 9), 0, lambda a, b: a * b)
     """
     plain = unwrap(input)
-    sources = [to_tensor(v) for v in (plain if isinstance(plain, (tuple, list)) else (input,))]
+    sources = blocks_of(input, "reduce")
     flats = [_along(v, axis, "reduce") for v in sources]
     number = flats[0][1]
-    if len({block_shape(flat) for flat, _ in flats}) != 1:
-        listed = ", ".join(str(v.value.type) for v in sources)
-        raise CompilationError(f"reduce needs blocks of one shape, got {listed}")
-    region = _combiner(combine_fn, [v.dtype for v in sources])
+    region = combiner_of(combine_fn, [v.dtype for v in sources])
     types = [flat.value.type for flat, _ in flats]
     op = current_builder().create(
         ReduceWith,
@@ -237,7 +235,23 @@ def reduce(input: Any, axis: Any, combine_fn: Callable[..., Any], keep_dims: Any
     return results if isinstance(plain, (tuple, list)) else results[0]
 
 
-def _combiner(function: Callable[..., Any], elements: list[dtype_]) -> Region:
+def blocks_of(input: Any, what: str) -> list[tensor]:
+    """The block, or the blocks of one shape of a tuple, that are combined together."""
+    plain = unwrap(input)
+    blocks = [to_tensor(v) for v in (plain if isinstance(plain, (tuple, list)) else (input,))]
+    if not blocks:
+        raise CompilationError(f"{what} needs at least one block, got an empty tuple")
+    for block in blocks:
+        if not is_block(block):
+            raise CompilationError(f"{what} needs a block, got a scalar {block.dtype}")
+    if len({block_shape(block) for block in blocks}) != 1:
+        listed = ", ".join(str(v.value.type) for v in blocks)
+        raise CompilationError(f"{what} needs blocks of one shape, got {listed}")
+    return blocks
+
+
+def combiner_of(function: Callable[..., Any], elements: list[dtype_]) -> Region:
+    """The region that a function of 2k scalars becomes, k of the left, then k of the right side."""
     if not callable(function):
         raise CompilationError(f"combine_fn must be a function, got {describe(function)}")
     types = [tl.element_ir_type(e) for e in elements]

@@ -293,6 +293,18 @@ class tensor:
         """See `reduce`."""
         return reduction.reduce(self, axis, combine_fn, keep_dims)
 
+    def associative_scan(self, axis: Any, combine_fn: Callable[..., Any], reverse: Any = False) -> Any:
+        """See `associative_scan`."""
+        return scan.associative_scan(self, axis, combine_fn, reverse)
+
+    def cumsum(self, axis: Any = 0, reverse: Any = False, dtype: Any = None) -> tensor:
+        """See `cumsum`."""
+        return scan.cumsum(self, axis, reverse, dtype)
+
+    def cumprod(self, axis: Any = 0, reverse: Any = False) -> tensor:
+        """See `cumprod`."""
+        return scan.cumprod(self, axis, reverse)
+
     def abs(self) -> tensor:
         """See `abs`."""
         return maths.abs(self)
@@ -419,4 +431,4 @@ def is_block(value: tensor) -> bool:
 
 
 # These modules need the class above, and the class calls them.
-from blocklang.language import arithmetic, casting, maths, reduction, shape, standard  # noqa: E402
+from blocklang.language import arithmetic, casting, maths, reduction, scan, shape, standard  # noqa: E402

@@ -28,7 +28,6 @@ NOT_BUILT_YET: dict[str, str | None] = {
         ),
         "write one partial result per program, and combine them in a second kernel",
     ),
-    **dict.fromkeys(("associative_scan", "cumsum", "cumprod"), _NO_SUBSTITUTE),
     **dict.fromkeys(("sort", "topk", "bitonic_merge", "flip", "gather", "histogram"), _NO_SUBSTITUTE),
     **dict.fromkeys(("cat", "join", "split", "interleave"), "load and store with strided offsets"),
     **dict.fromkeys(
@@ -40,7 +39,6 @@ NOT_BUILT_YET: dict[str, str | None] = {
     ),
     **dict.fromkeys(("device_print", "device_assert"), "store what you want to see, and look at the array"),
     "dot_scaled": "scale the operands, then use tl.dot",
-    "map_elementwise": "write the function on blocks with tl.where",
     "swizzle2d": "compute the swizzled program ids with `//` and `%`",
     "inline_asm_elementwise": _NO_SUBSTITUTE,
     "extra": "the functions of libdevice are not built yet; see tl.math",

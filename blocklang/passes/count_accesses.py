@@ -69,6 +69,7 @@ from blocklang.ops.control import Condition, For, If, While, Yield
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import Add, And, Cast, Compare, Maximum, Minimum, Mul, Sub
 from blocklang.ops.memory import Load, Offset, Store, pointee
+from blocklang.ops.scan import ScanBuffers
 from blocklang.ops.tile import ContractBuffers, Group, InBounds, Lanes, Read, TreeReduce, Write
 from blocklang.passes.assign_spaces import buffer_behind
 
@@ -244,6 +245,10 @@ def _moved_by(op: Operation) -> Iterator[_Moved]:
                 size = row.type.element.bytes
                 yield _Moved(op, _space_of(row), False, reads * size)
                 yield _Moved(op, _space_of(row), True, writes * size)
+        case ScanBuffers():
+            for buffer in op.buffers:
+                yield _Moved(op, _space_of(buffer), False, _bytes_of(buffer))
+                yield _Moved(op, _space_of(buffer), True, _bytes_of(buffer))
         case ContractBuffers():
             for operand in (op.a, op.b, op.acc):
                 yield _Moved(op, _space_of(operand), False, _bytes_of(operand))

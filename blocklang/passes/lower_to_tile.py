@@ -47,16 +47,22 @@ from collections.abc import Callable, Sequence
 
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Kernel, Operation, Region, Value
-from blocklang.ir.index_map import IndexMap, compose, identity_map
-from blocklang.ir.rewriting import clone_operation
-from blocklang.ir.types import I32, I64, BlockType, Type, element_type, shape_of
+from blocklang.ir.index_map import Binary, Const, IndexMap, compose, identity_map
+from blocklang.ir.rewriting import clone_operation, inline_region
+from blocklang.ir.types import I32, I64, BlockType, Type, element_type, shape_of, with_shape
 from blocklang.ops.control import Yield
 from blocklang.ops.creation import Arange, Constant, Splat
-from blocklang.ops.elementwise import Add, Cast, Elementwise
+from blocklang.ops.elementwise import Add, Cast, Compare, Elementwise, Rem, Select
 from blocklang.ops.memory import Store
 from blocklang.ops.reduction import ArgReduce, Dot, Reduce, ReduceWith
+from blocklang.ops.scan import MapElementwise, Scan
 from blocklang.ops.shape import ShapeOperation
 from blocklang.ops.tile import Contract, Iterate
+
+_READS_VIEWS = (
+    *(ShapeOperation, Elementwise, Store, Splat),
+    *(Reduce, ArgReduce, ReduceWith, MapElementwise, Dot),
+)
 
 LaneBody = Callable[[Builder, list[Value], list[Value]], list[Value]]
 
@@ -79,14 +85,14 @@ class _Lowering:
     def region(self, region: Region) -> None:
         for op in list(region.ops):
             for inner in op.regions:
-                if not isinstance(op, ReduceWith):
+                if not isinstance(op, (ReduceWith, Scan, MapElementwise)):
                     self.region(inner)
             self.materialise_views(op)
             self.operation(op)
 
     def materialise_views(self, op: Operation) -> None:
         """Control flow carries whole values: a view that it is given becomes a value first."""
-        if isinstance(op, (ShapeOperation, Elementwise, Store, Reduce, ArgReduce, ReduceWith, Dot, Splat)):
+        if isinstance(op, _READS_VIEWS):
             return
         for index, operand in enumerate(op.operands):
             if operand in self.views:
@@ -109,6 +115,8 @@ class _Lowering:
             case Dot():
                 operands = [self.copy(builder, v) if v in self.views else v for v in op.operands]
                 self.replace(op, builder.create(Contract, *operands, **op.attributes).results)
+            case MapElementwise():
+                self.replace(op, self.mapped(builder, op))
             case Store() if shape_of(op.pointer.type):
                 self.lanewise(builder, op, shape_of(op.pointer.type))
                 op.erase()
@@ -157,6 +165,8 @@ class _Lowering:
         regions: Sequence[Region] = (),
     ) -> list[Value]:
         sources, maps = zip(*map(self.source, inputs), strict=True) if inputs else ((), ())
+        if reshape is not None:
+            maps = tuple(compose(m, r, space) for m, r in zip(maps, reshape, strict=True))
         region = Region([I64] * len(space) + [element_type(v.type) for v in inputs])
         for position in range(len(space)):
             region.args[position].name = f"d{position}"
@@ -176,6 +186,30 @@ class _Lowering:
             regions=[region, *regions],
         )
         return op.results
+
+    def mapped(self, builder: Builder, op: MapElementwise) -> list[Value]:
+        """One iteration whose body is the function; for several elements a call, an iteration over groups
+        of neighbours, and one that picks each lane's result.
+        """
+        pack, results = op.pack, list(op.results)
+        shape = shape_of(results[0].type)
+        groups = (*shape[:-1], shape[-1] // pack)
+        inputs = [v for v in op.inputs for _ in range(pack)]
+
+        def body(b: Builder, indices: list[Value], lanes: list[Value]) -> list[Value]:
+            return inline_region(b, op.body, dict(zip(op.body.args, lanes, strict=True)))
+
+        types = [with_shape(element_type(r.type), groups) for r in results for _ in range(pack)]
+        maps = [_place_in_group(groups, pack, place) for _ in op.inputs for place in range(pack)]
+        called = self.iterate(builder, inputs, groups, types, body, reshape=maps)
+        if pack == 1:
+            return called
+        picked: list[Value] = []
+        for position, result in enumerate(results):
+            own = called[position * pack : (position + 1) * pack]
+            group = [_group_of_place(shape, pack)] * pack
+            picked += self.iterate(builder, own, shape, [result.type], _pick(pack), reshape=group)
+        return picked
 
     def reduction(self, builder: Builder, op: Operation) -> list[Value]:
         axis = op.attributes["axis"]
@@ -204,6 +238,35 @@ def _arange(start: int) -> LaneBody:
         if start == 0:
             return [index]
         return [builder.value(Add, index, builder.value(Constant, value=start, result_types=[I32]))]
+
+    return body
+
+
+def _place_in_group(groups: tuple[int, ...], pack: int, place: int) -> IndexMap:
+    """From a group of neighbours along the last axis to its element at `place`."""
+    *outer, last = identity_map(len(groups)).exprs
+    return IndexMap(len(groups), (*outer, Binary("+", Binary("*", last, Const(pack)), Const(place))))
+
+
+def _group_of_place(shape: tuple[int, ...], pack: int) -> IndexMap:
+    """From an element to its group of neighbours along the last axis."""
+    *outer, last = identity_map(len(shape)).exprs
+    return IndexMap(len(shape), (*outer, Binary("//", last, Const(pack))))
+
+
+def _pick(pack: int) -> LaneBody:
+    """The lane of the input at the own place in the group."""
+
+    def body(builder: Builder, indices: list[Value], lanes: list[Value]) -> list[Value]:
+        def number(value: int) -> Value:
+            return builder.value(Constant, value=value, result_types=[I64])
+
+        place = builder.value(Rem, indices[-1], number(pack))
+        picked = lanes[-1]
+        for candidate in range(pack - 2, -1, -1):
+            is_here = builder.value(Compare, place, number(candidate), predicate="eq")
+            picked = builder.value(Select, is_here, lanes[candidate], picked)
+        return [picked]
 
     return body
 

@@ -22,7 +22,7 @@ Before (abstract), one operation at a time; after (placed), fused loops over lan
       return
     }
 
-Every root (a store, a reduction, a matrix product, a value carried by control flow) becomes a nest of
+Every root (a store, a reduction, a scan, a matrix product, a value carried by control flow) becomes a nest of
 `group` loops around one `lanes` loop. What it reads is computed inside, recursively, at the lane's indices,
 except for values that the schedule keeps: those live in buffers. A kept value is written by the first loop
 that reads it lane by lane, or else by a loop of its own.
@@ -37,11 +37,13 @@ from blocklang.ir.core import Kernel, Operation, Region
 from blocklang.ir.rewriting import clone_operation
 from blocklang.ops.control import For, If, While
 from blocklang.ops.memory import Load
+from blocklang.ops.scan import Scan
 from blocklang.ops.tile import Contract, Iterate
 from blocklang.passes.placing.contractions import place_contract
 from blocklang.passes.placing.control import ControlFlowPlacement
 from blocklang.passes.placing.nests import Nests
 from blocklang.passes.placing.reductions import place_reduction
+from blocklang.passes.placing.scans import place_scan
 from blocklang.passes.schedule import Schedule
 
 
@@ -79,6 +81,8 @@ class _Placer:
                 self.producer(op)
             case Contract():
                 place_contract(nests, op)
+            case Scan():
+                place_scan(nests, op)
             case For():
                 self.control.for_loop(op)
             case While():

@@ -20,14 +20,15 @@ from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ir.index_map import IndexMap, coefficient, compose, identity_map
 from blocklang.ir.printer import Printer
 from blocklang.ir.types import BlockType, ScalarType, element_type, shape_of
-from blocklang.ops.control import ControlFlow
+from blocklang.ops.control import ControlFlow, For, While
 from blocklang.ops.elementwise import FUNCTIONS, Cast, Div, Elementwise
 from blocklang.ops.memory import Load, Store, pointee
+from blocklang.ops.scan import Scan
 from blocklang.ops.tile import Contract, Iterate
 from blocklang.target import Target
 
 CHEAP_FUNCTIONS = {FUNCTIONS[n] for n in ("floor", "ceil", "trunc", "rint")}
-DEAR = tuple({*FUNCTIONS.values(), Div} - CHEAP_FUNCTIONS)
+DEAR = tuple({*FUNCTIONS.values(), Div, For, While} - CHEAP_FUNCTIONS)
 
 
 # Loops that mostly move data: one vector of this size a step. Measured with 64-byte registers: adding 2^24
@@ -104,8 +105,8 @@ class Labels:
 
 
 def is_root(op: Operation) -> bool:
-    """True if `op` gets loops of its own: a store, a reduction or a matrix product."""
-    return isinstance(op, Contract) or (isinstance(op, Iterate) and (bool(op.combine) or not op.results))
+    """True if `op` gets loops of its own: a store, a reduction, a scan or a matrix product."""
+    return isinstance(op, (Contract, Scan)) or (isinstance(op, Iterate) and (bool(op.combine) or not op.results))
 
 
 def is_producer(value: Value) -> bool:
