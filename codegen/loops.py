@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from blocklang.codegen.divergent import divergent_for, divergent_if, divergent_while
 from blocklang.codegen.elementwise import Context, convert
-from blocklang.codegen.emitter import Phi, llvm_scalar, llvm_type, splat_constant, vector_of
+from blocklang.codegen.emitter import Phi, llvm_scalar, llvm_type
 from blocklang.codegen.lanes import LaneEmitter
 from blocklang.codegen.values import Lane
 from blocklang.ir.core import Operation, Region, Value
@@ -74,6 +75,9 @@ class RegionEmitter:
         return phis, lanes
 
     def for_loop(self, op: For) -> None:
+        if not all(self.values[v].is_uniform for v in (op.start, op.stop, op.step)):
+            divergent_for(self, op)
+            return
         emit = self.emit
         index_type = op.start.type
         assert isinstance(index_type, ScalarType)
@@ -144,6 +148,9 @@ class RegionEmitter:
         return str(int(text) + (1 << type.bits))
 
     def while_loop(self, op: While) -> None:
+        if self.lanes.width:  # what it carries is vectors, so its condition is one too
+            divergent_while(self, op)
+            return
         emit = self.emit
         header, body, done = emit.new_block("while"), emit.new_block("body"), emit.new_block("done")
         before = emit.block
@@ -164,7 +171,7 @@ class RegionEmitter:
 
     def conditional(self, op: If) -> None:
         if not self.values[op.condition].is_uniform:
-            self.divergent(op)
+            divergent_if(self, op)
             return
         emit = self.emit
         then, otherwise, join = (emit.new_block(n) for n in ("then", "else", "endif"))
@@ -181,37 +188,6 @@ class RegionEmitter:
             edges = [(texts[position], block) for texts, block in incoming]
             phi = emit.phi(llvm_type(output.type, width), edges)
             self.values[output] = Lane(phi.name, output.type, width)
-
-    def divergent(self, op: If) -> None:
-        """A condition that differs between lanes: each arm runs if there are lanes that take it."""
-        condition = self.values[op.condition]
-        mask = vector_of("i1", self.lanes.width)
-        every = splat_constant("i1", "true", self.lanes.width)
-        refused = Lane(self.emit.op(f"xor {mask} {condition.text}, {every}"), condition.type, condition.width)
-        taken = self.arm(op.then_region, condition)
-        passed = self.arm(op.else_region, refused) if op.else_region is not None else []
-        for output, one, other in zip(op.outputs, taken, passed, strict=True):
-            text = self.lanes.context(self.lanes.width).select(condition.text, output.type, one, other)
-            self.values[output] = Lane(text, output.type, self.lanes.width)
-
-    def arm(self, region: Region, mask: Lane) -> list[str]:
-        """What one arm yields, as vectors that hold in the lanes of `mask`; no code costs nothing."""
-        emit, width = self.emit, self.lanes.width
-        if len(region.ops) == 1:
-            return [self.lanes.vector(self.values[v]) for v in region.ops[0].operands]
-        live = self.lanes.both(mask, self.lanes.live)
-        any_lane = emit.call("i1", f"llvm.vector.reduce.or.v{width}i1", [(vector_of("i1", width), live.text)])
-        inside, join, before = emit.new_block("arm"), emit.new_block("join"), emit.block
-        emit.branch_if(any_lane, inside, join)
-        emit.start(inside)
-        inner = self.nested(live=live)
-        texts = [inner.lanes.vector(v) for v in inner.region(region)]
-        end = emit.block
-        emit.branch(join)
-        emit.start(join)
-        kinds = [llvm_type(v.type, width) for v in region.ops[-1].operands]
-        edges = [[(text, end), ("zeroinitializer", before)] for text in texts]
-        return [emit.phi(kind, edge).name for kind, edge in zip(kinds, edges, strict=True)]
 
     def group(self, op: Group) -> None:
         def body(index: str) -> None:

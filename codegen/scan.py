@@ -52,8 +52,7 @@ class _Scan:
     def load(self, index: str, mask: Lane = TRUE) -> list[Lane]:
         lanes = self.emitter.lanes
         return [
-            lanes.load_lanes(p, t, mask, None)
-            for p, t in zip(self.pointers(index), self.types, strict=True)
+            lanes.load_lanes(p, t, mask, None) for p, t in zip(self.pointers(index), self.types, strict=True)
         ]
 
     def store(self, index: str, values: Sequence[Lane], mask: Lane = TRUE) -> None:

@@ -3,10 +3,10 @@
 The language's functions build operations with the current builder, whichever it is. This one keeps no IR: an
 operation is evaluated, its results keep their data (`EagerValue.data`), and it is forgotten.
 
-A function that folds or scans (`tl.reduce`) is the user's own Python. The language asks for a region; inside of it
-nothing is known yet, so the function is only noted there (`Deferred`), and called with data when the
-operation that holds the region is evaluated: for all pairs of a round at once, or pair by pair where they
-part ways.
+A function that folds or scans (`tl.reduce`) is the user's own Python. The language asks for a region;
+inside of it nothing is known yet, so the function is only noted there (`Deferred`), and called with data
+when the operation that holds the region is evaluated: for all pairs of a round at once, or pair by pair
+where they part ways.
 """
 
 from __future__ import annotations

@@ -14,9 +14,7 @@ from blocklang.ir.core import Region
 from blocklang.ops import scan as ops
 
 
-def scan_lanes(
-    combine: Combiner, lanes: Sequence[Array], axis: int, *, reverse: bool = False
-) -> list[Array]:
+def scan_lanes(combine: Combiner, lanes: Sequence[Array], axis: int, *, reverse: bool = False) -> list[Array]:
     """Scan arrays of one shape together by a function, in the order that `blocklang.ops.scan` publishes."""
     grouped = ops.is_grouped(lanes[0].shape, axis)
     current = [np.moveaxis(x, axis, 0) for x in lanes]

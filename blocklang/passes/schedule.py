@@ -106,7 +106,9 @@ class Labels:
 
 def is_root(op: Operation) -> bool:
     """True if `op` gets loops of its own: a store, a reduction, a scan or a matrix product."""
-    return isinstance(op, (Contract, Scan)) or (isinstance(op, Iterate) and (bool(op.combine) or not op.results))
+    return isinstance(op, (Contract, Scan)) or (
+        isinstance(op, Iterate) and (bool(op.combine) or not op.results)
+    )
 
 
 def is_producer(value: Value) -> bool:
