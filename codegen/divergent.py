@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from blocklang.codegen.loops import RegionEmitter
 
 FEW = 8  # operations of an arm that cost less than asking whether a lane takes it
-_DEAR = (Div, IntegerDiv, Rem, *FUNCTIONS.values())
+_DEAR: tuple[type[Operation], ...] = (Div, IntegerDiv, Rem, *FUNCTIONS.values())
 
 
 def divergent_if(emitter: RegionEmitter, op: If) -> None:

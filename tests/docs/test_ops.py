@@ -39,6 +39,7 @@ FREE_VALUES: dict[str, dict[str, str]] = {
     "reduce": {"x": A},
     "arg_reduce": {"x": A},
     "reduce_with": {"x": BLOCK},
+    "scan_buffers": {"buf": "buffer<64x32xf32>"},
     "dot": {"a": A, "b": B},
     "expand_dims": {"a": BLOCK},
     "broadcast": {"a": "block<128x1xf32>"},

@@ -37,9 +37,10 @@ from blocklang.ir.types import (
     with_element,
     with_shape,
 )
-from blocklang.ops import control, creation, elementwise, memory, reduction, shape
+from blocklang.ops import creation, elementwise, memory, reduction, shape
 from tests.fuzz.cases import special_values
 from tests.fuzz.choices import Choices
+from tests.fuzz.functions import Functions
 
 Shape = tuple[int, ...]
 
@@ -67,7 +68,7 @@ _INTEGER_BINARY = (
 )
 
 
-class Expressions:
+class Expressions(Functions):
     """Appends random operations to a kernel.
 
     Attributes:
@@ -235,6 +236,8 @@ class Expressions:
             makers += [self.reshaped, self.transposed, self.broadcast]
         if not self.in_combiner and len(wanted) < 3:
             makers += [self.reduced, self.reduced_with, self.arg_reduced]
+        if not self.in_combiner and self.can_scan(wanted):
+            makers += [self.scanned, self.mapped]
         if len(wanted) == 2 and element in (F32, F64, I32, F16) and max(wanted) <= 70:
             makers += [self.product, self.product]
         return makers
@@ -360,26 +363,9 @@ class Expressions:
         self.pool.append(value)
         return index
 
-    def reduced_with(self, element: ScalarType, wanted: Shape, depth: int) -> Value:
-        source, axis = self.widened(wanted)
-        elements = [element, *(self.choices.pick(ELEMENTS) for _ in range(self.choices.below(3)))]
-        inputs = [self.expression(e, source, depth) for e in elements]
-        combiner = Region(elements * 2, [f"{side}{i}" for side in "ab" for i in range(len(elements))])
-        with self.inside(combiner):
-            self.pool = [*combiner.args]
-            self.in_combiner = True
-            results = [self.expression(e, (), 2) for e in elements]
-            self.in_combiner = False
-            self.builder.create(control.Yield, results)
-        op = self.builder.create(
-            reduction.ReduceWith,
-            inputs,
-            axis=axis,
-            result_types=[with_shape(e, wanted) for e in elements],
-            regions=[combiner],
-        )
-        self.pool += op.results[1:]
-        return op.results[0]
+    def elements_with(self, element: ScalarType, most: int) -> list[ScalarType]:
+        """A type, and up to `most` others."""
+        return [element, *(self.choices.pick(ELEMENTS) for _ in range(self.choices.below(most + 1)))]
 
     def product(self, element: ScalarType, wanted: Shape, depth: int) -> Value:
         rows, columns = wanted
