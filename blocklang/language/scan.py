@@ -175,6 +175,10 @@ def _mapped_region(function: Callable[..., Any], blocks: Sequence[tensor], pack:
     builder = current_builder()
     with builder.at(region):
         returned = unwrap(function(*(tensor(a) for a in region.args)))
+        if any(op.effects - {Effect.READ} for op in region.walk()):
+            raise CompilationError(
+                "scalar_fn must not write memory", help="return the values, and store the block that results"
+            )
         is_single = not isinstance(returned, (tuple, list))
         values = [_scalar(v) for v in ([returned] if is_single else returned)]
         if not values or len(values) % pack:
@@ -189,10 +193,6 @@ def _mapped_region(function: Callable[..., Any], blocks: Sequence[tensor], pack:
                     f"the {pack} values of a result must have one type, got {', '.join(map(str, given))}"
                 )
         builder.create(Yield, [v.value for v in values])
-    if any(op.effects - {Effect.READ} for op in region.walk()):
-        raise CompilationError(
-            "scalar_fn must not write memory", help="return the values, and store the block that results"
-        )
     return region, is_single
 
 

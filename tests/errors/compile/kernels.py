@@ -400,3 +400,47 @@ def private_attribute(x, p, n, s, BLOCK: tl.constexpr):
 
 def unpack_count(x, p, n, s, BLOCK: tl.constexpr):
     a, b = (1, 2, 3)
+
+
+# ---- scans and mapped functions ----
+
+
+def scan_without_axis(x, p, n, s, BLOCK: tl.constexpr):
+    y = tl.cumsum(tl.arange(0, BLOCK), None)
+
+
+def scan_axis(x, p, n, s, BLOCK: tl.constexpr):
+    y = tl.associative_scan(tl.arange(0, BLOCK), 1, lambda a, b: a + b)
+
+
+def scan_of_a_scalar(x, p, n, s, BLOCK: tl.constexpr):
+    y = tl.cumprod(n)
+
+
+def scan_shapes(x, p, n, s, BLOCK: tl.constexpr):
+    pair = (tl.arange(0, BLOCK), tl.arange(0, 2 * BLOCK))
+    y = tl.associative_scan(pair, 0, lambda a, b, c, d: (a + c, b + d))
+
+
+def scan_returns_a_block(x, p, n, s, BLOCK: tl.constexpr):
+    y = tl.associative_scan(tl.arange(0, BLOCK), 0, lambda a, b: a + tl.arange(0, 4))
+
+
+def map_of_scalars(x, p, n, s, BLOCK: tl.constexpr):
+    y = tl.map_elementwise(lambda a: a + 1, n)
+
+
+def map_pack(x, p, n, s, BLOCK: tl.constexpr):
+    y = tl.map_elementwise(lambda a, b: (b, a), tl.arange(0, 15), pack=2)
+
+
+def map_pack_results(x, p, n, s, BLOCK: tl.constexpr):
+    y = tl.map_elementwise(lambda a, b: a + b, tl.arange(0, 16), pack=2)
+
+
+def map_stores(x, p, n, s, BLOCK: tl.constexpr):
+    y = tl.map_elementwise(lambda i: tl.store(p + i, 1), tl.arange(0, BLOCK))
+
+
+def map_returns_nothing(x, p, n, s, BLOCK: tl.constexpr):
+    y = tl.map_elementwise(lambda i: None, tl.arange(0, BLOCK))
