@@ -26,8 +26,8 @@ becomes
       return
     }
 
-The rules stand in `fold` and in `simplify_elementwise`, `simplify_shapes`, `simplify_memory` and
-`simplify_control`. What they leave: constants are on the right of operations that commute, a signed
+The rules stand in `fold` and in `simplify_elementwise`, `simplify_shapes`, `simplify_memory`,
+`simplify_folds` and `simplify_control`. What they leave: constants are on the right of operations that commute, a signed
 constant is added rather than subtracted, uniform blocks are computed as scalars and stand as scalars beside
 other blocks. Powers of two are LLVM's business.
 
@@ -40,10 +40,11 @@ from __future__ import annotations
 from blocklang.ir.core import Kernel, Operation, Region
 from blocklang.passes.simplify_control import simplify_control
 from blocklang.passes.simplify_elementwise import simplify_elementwise
+from blocklang.passes.simplify_folds import simplify_folds
 from blocklang.passes.simplify_memory import simplify_memory
 from blocklang.passes.simplify_shapes import simplify_shapes
 
-_RULES = (simplify_elementwise, simplify_shapes, simplify_memory, simplify_control)
+_RULES = (simplify_elementwise, simplify_shapes, simplify_memory, simplify_folds, simplify_control)
 
 
 def canonicalise(kernel: Kernel) -> None:
