@@ -27,9 +27,9 @@ becomes
     }
 
 The rules stand in `fold` and in `simplify_elementwise`, `simplify_shapes`, `simplify_memory`,
-`simplify_folds` and `simplify_control`. What they leave: constants are on the right of operations that commute, a signed
-constant is added rather than subtracted, uniform blocks are computed as scalars and stand as scalars beside
-other blocks. Powers of two are LLVM's business.
+`simplify_folds` and `simplify_control`. What they leave: constants are on the right of operations that
+commute, a signed constant is added rather than subtracted, uniform blocks are computed as scalars and stand
+as scalars beside other blocks. Powers of two are LLVM's business.
 
 Requires: nothing.
 Keeps: every bit of every result but the payload of a NaN; every effect and its order; every level.

@@ -29,6 +29,7 @@ from blocklang.passes.narrow_loops import narrow_loops
 from blocklang.passes.place import place
 from blocklang.passes.plan_memory import plan_memory
 from blocklang.passes.schedule import Schedule, choose_schedule
+from blocklang.passes.split_folds import split_folds
 from blocklang.passes.split_pointers import split_pointers
 from blocklang.target import Device, Target
 
@@ -55,7 +56,10 @@ BLOCK_PASSES: tuple[Pass, ...] = (
     Pass("eliminate_dead_code", eliminate_dead_code, "the last pass that sees whole blocks"),
 )
 
-TILE_PASSES: tuple[Pass, ...] = (Pass("lower_to_tile", lower_to_tile, "blocks become iterations over lanes"),)
+TILE_PASSES: tuple[Pass, ...] = (
+    Pass("lower_to_tile", lower_to_tile, "blocks become iterations over lanes"),
+    Pass("split_folds", split_folds, "what a function folds stays in the nearest cache"),
+)
 
 PLACED_PASSES: tuple[Pass, ...] = (
     Pass(

@@ -221,3 +221,36 @@ def centred(x, out, M: bl.constexpr, N: bl.constexpr):
     tl.store(out + offsets_2d(M, N), a - tl.max(a, 1)[:, None] + tl.min(a, 0)[None, :])
     total = tl.sum(tl.sum(a, 1), 0)
     tl.store(out + M * N + offsets_2d(M, N), a * total)
+
+
+@bl.jit
+def hashed(a, b):
+    return a * 31 + b * 17 + 1
+
+
+@bl.jit
+def long_tree(x, out, SHAPE: bl.constexpr, AXIS: bl.constexpr, KEPT: bl.constexpr):
+    if len(SHAPE) == 1:
+        tl.store(out, tl.reduce(tl.load(x + tl.arange(0, SHAPE[0])), AXIS, hashed))
+    else:
+        if len(SHAPE) == 2:
+            a = tl.load(x + offsets_2d(SHAPE[0], SHAPE[1]))
+        else:
+            a = tl.load(x + offsets_3d(SHAPE[0], SHAPE[1], SHAPE[2]))
+        tl.store(out + tl.arange(0, KEPT), tl.reshape(tl.reduce(a, AXIS, hashed), (KEPT,)))
+
+
+@bl.jit
+def better(a, i, b, j):
+    if b > a:
+        return b, j
+    else:
+        return a, i
+
+
+@bl.jit
+def long_best(x, value, index, N: bl.constexpr):
+    i = tl.arange(0, N)
+    v, k = tl.reduce((tl.load(x + i), i), 0, better)
+    tl.store(value, v)
+    tl.store(index, k)

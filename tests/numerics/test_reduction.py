@@ -409,6 +409,32 @@ def test_a_branch_per_lane(shape: tuple[int, int]) -> None:
     assert_same_bits(result[1], lengths.max(0).astype(np.float32))
 
 
+@pytest.mark.parametrize("shape", [(4096,), (4097,), (9000,), (8192, 2), (3, 4100), (2, 5001, 2)])
+def test_long_trees(shape: tuple[int, ...]) -> None:
+    """Axes that are folded in stretches, with and without a rest."""
+    x = random_numbers("int32", shape)
+    axis = int(np.argmax(shape))
+    kept = shape[:axis] + shape[axis + 1 :]
+    result = launch_one(
+        kernels.long_tree,
+        1,
+        x,
+        Out((math.prod(kept),), "int32"),
+        SHAPE=shape,
+        AXIS=axis,
+        KEPT=math.prod(kept),
+    )
+    reference = tree_reference(wrapping("int32", lambda a, b: a * 31 + b * 17 + 1))
+    assert_same_bits(result, np.asarray(reference(x, axis), np.int32).reshape(-1))
+
+
+def test_a_long_tree_of_pairs() -> None:
+    x = random_numbers("fp32", (5000,))
+    x = x[np.isfinite(x)]
+    value, index = launch_both(kernels.long_best, 1, x, Out((1,), "fp32"), Out((1,), "int32"), N=len(x))
+    assert (value[0], index[0]) == (x.max(), np.argmax(x))
+
+
 # ---- reductions that meet their operand again ----
 
 
