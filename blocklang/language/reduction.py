@@ -269,7 +269,23 @@ def combiner_of(function: Callable[..., Any], elements: list[dtype_]) -> Region:
             )
         values = [_same_type(r, e) for r, e in zip(results, elements, strict=True)]
         builder.create(Yield, [v.value for v in values])
+    check_scalars_only(region, "combine_fn")
     return region
+
+
+def check_scalars_only(region: Region, what: str) -> None:
+    """Refuse a function of scalars that computes with blocks.
+
+    Raises:
+        CompilationError: it does.
+    """
+    for op in region.walk():
+        for value in (*op.operands, *op.results):
+            if isinstance(value.type, BlockType):
+                raise CompilationError(
+                    f"{what} must compute with scalars, but it has a {value.type}",
+                    help="compute what the function needs of blocks before, and use the scalar in it",
+                )
 
 
 def _same_type(result: Any, element: dtype_) -> tensor:

@@ -14,7 +14,7 @@ from blocklang.language.broadcasting import broadcast_together, spread
 from blocklang.language.casting import cast_element, to_dtype
 from blocklang.language.constexpr import describe, static_bool, static_int, unwrap
 from blocklang.language.context import current_builder
-from blocklang.language.reduction import blocks_of, combiner_of, promoted_sum
+from blocklang.language.reduction import blocks_of, check_scalars_only, combiner_of, promoted_sum
 from blocklang.language.registry import builtin
 from blocklang.language.shape import block_shape, normal_axis
 from blocklang.language.tensor import is_block, tensor, to_tensor
@@ -193,6 +193,7 @@ def _mapped_region(function: Callable[..., Any], blocks: Sequence[tensor], pack:
                     f"the {pack} values of a result must have one type, got {', '.join(map(str, given))}"
                 )
         builder.create(Yield, [v.value for v in values])
+    check_scalars_only(region, "scalar_fn")
     return region, is_single
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import blocklang.ops  # noqa: F401 - declares the operations
+from blocklang.diagnostics import VerifyError
 from blocklang.interpreter import run_kernel
 from blocklang.ir import parse_kernel, verify
-from blocklang.ir.verifier import VerifyError
 from tests.interpreter.harness import Array
 
 SCAN = """

@@ -251,3 +251,57 @@ def several_readers(x, out, N: bl.constexpr):
     a = tl.map_elementwise(depth, tl.load(x + i))
     tl.store(out + i, a - tl.sum(a, 0))
     tl.store(out + N + i, tl.cumsum(a, 0))
+
+
+# ---- what functions may hold ----
+
+
+@bl.jit
+def product(a, b):
+    return a * b
+
+
+@bl.jit
+def of_products(a, b):
+    return product(a, b) + product(b, b)
+
+
+@bl.jit
+def captured(x, out, s, N: bl.constexpr):
+    """Functions that call others, and that use scalars of the kernel; a scan under a condition."""
+    i = tl.arange(0, N)
+    a = tl.load(x + i)
+    t = tl.load(x)
+    tl.store(out + i, tl.associative_scan(a, 0, lambda a, b: a * s + b + t))
+    tl.store(out + N + i, tl.associative_scan(a, 0, of_products))
+    tl.store(out + 2 * N, tl.reduce(a, 0, lambda a, b: a * s - b))
+    if s > 2:
+        y = tl.cumsum(a)
+    else:
+        y = tl.cumprod(a)
+    tl.store(out + 2 * N + 1 + i, y)
+
+
+@bl.jit
+def early(x):
+    if x < 0:
+        return 0
+    while x > 5:
+        if x == 17:
+            return x
+        x -= 3
+    return -x
+
+
+@bl.jit
+def returning(x, out, N: bl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.map_elementwise(early, tl.load(x + i)))
+
+
+@bl.jit
+def pointers(x, out, N: bl.constexpr):
+    i = tl.arange(0, N)
+    p = tl.associative_scan(x + i, 0, lambda a, b: b)
+    tl.store(out + i, tl.load(p) + 1)
+    tl.store(out + N + i, tl.map_elementwise(lambda q: tl.load(q), p) * 2)

@@ -325,10 +325,10 @@ def test_mandelbrot(limit: int) -> None:
     result = launch_one(kernels.mandelbrot, 1, re, im, Out((11, 37), "int32"), limit, M=11, N=37)
     two, four = np.float32(2), np.float32(4)
     for (i, j), steps in np.ndenumerate(result):
-        x = y = np.float32(0)
+        z = np.zeros(2, np.float32)
         count = 0
-        while x * x + y * y <= four and count < limit:
-            x, y = x * x - y * y + re[j], two * x * y + im[i]
+        while z[0] * z[0] + z[1] * z[1] <= four and count < limit:
+            z[:] = z[0] * z[0] - z[1] * z[1] + re[j], two * z[0] * z[1] + im[i]
             count += 1
         assert steps == count
 
@@ -396,3 +396,44 @@ def test_a_result_with_several_readers() -> None:
         [sum(k for i in range(n % 5) for k in range(i, 0, -1) if (k + n) % 3 == 0) for n in x.tolist()]
     )
     assert result.tolist() == [*(a - a.sum()).tolist(), *np.cumsum(a).tolist()]
+
+
+# ---- what functions may hold ----
+
+
+@pytest.mark.parametrize("s", [1, 3])
+def test_functions_that_call_and_capture(s: int) -> None:
+    x = random_numbers("int32", (50,))
+    result = launch_one(kernels.captured, 1, x, Out((151,), "int32"), s, N=50)
+    numbers = exact(x)
+    (first,) = scanned(lambda a, b: (a[0] * s + b[0] + numbers[0],), [numbers], 0)
+    (second,) = scanned(lambda a, b: (a[0] * b[0] + b[0] * b[0],), [numbers], 0)
+    items = list(numbers)
+    while len(items) > 1:
+        pairs = [items[i] * s - items[i + 1] for i in range(0, len(items) - 1, 2)]
+        items = pairs + items[2 * len(pairs) :]
+    last = itertools.accumulate(numbers, (lambda a, b: a + b) if s > 2 else (lambda a, b: a * b))
+    assert_same_bits(result, wrapped(np.array([*first, *second, *items, *last], object), "int32"))
+
+
+@pytest.mark.parametrize("extent", [1, 40, 77])
+def test_functions_that_return_early(extent: int) -> None:
+    x = np.arange(-20, extent - 20, dtype=np.int32)
+    result = launch_one(kernels.returning, 1, x, Out((extent,), "int32"), N=extent)
+
+    def early(n: int) -> int:
+        if n < 0:
+            return 0
+        while n > 5:
+            if n == 17:
+                return n
+            n -= 3
+        return -n
+
+    assert result.tolist() == [early(n) for n in x.tolist()]
+
+
+def test_scans_and_maps_of_pointers() -> None:
+    x = random_numbers("int32", (50,))
+    result = launch_one(kernels.pointers, 1, x, Out((100,), "int32"), N=50)
+    assert_same_bits(result, np.concatenate([x + 1, x * 2]).astype(np.int32))

@@ -444,3 +444,13 @@ def map_stores(x, p, n, s, BLOCK: tl.constexpr):
 
 def map_returns_nothing(x, p, n, s, BLOCK: tl.constexpr):
     y = tl.map_elementwise(lambda i: None, tl.arange(0, BLOCK))
+
+
+def scan_with_a_block(x, p, n, s, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    y = tl.associative_scan(i, 0, lambda a, b: a + b + tl.sum(i, 0))
+
+
+def map_with_a_block(x, p, n, s, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    y = tl.map_elementwise(lambda a: tl.max(i + a, 0), i)
