@@ -19,6 +19,7 @@ from blocklang.interpreter.evaluation import EVALUATORS, Machine
 from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ir.types import BufferType, element_type
 from blocklang.ops.memory import Load, Store
+from blocklang.ops.scan import ScanBuffers
 from blocklang.ops.tile import BufferOp, ContractBuffers, Lanes, Read, TreeReduce, Write
 
 # (line, space, is it written) -> bytes
@@ -44,7 +45,7 @@ def interpreted_bytes(kernel: Kernel, arguments: Sequence[Any], grid: Sequence[i
 @contextmanager
 def watching(found: Bytes) -> Iterator[None]:
     """Count into `found` what the interpreter moves while the context lasts."""
-    watched: list[type[Operation]] = [Load, Store, Read, Write, TreeReduce, ContractBuffers]
+    watched: list[type[Operation]] = [Load, Store, Read, Write, TreeReduce, ScanBuffers, ContractBuffers]
     saved = {cls: EVALUATORS[cls] for cls in watched}
     try:
         for cls in watched:
@@ -75,6 +76,10 @@ def _moves(op: Any, machine: Machine) -> Iterator[tuple[str, bool, int]]:
             for row in op.buffers:
                 for is_written, count in enumerate(_fold_by_hand(op.extent)):
                     yield _space(row), bool(is_written), count * row.type.element.bytes
+        case ScanBuffers():
+            for value in op.buffers:
+                yield _space(value), False, _matrix_bytes(value)
+                yield _space(value), True, _matrix_bytes(value)
         case ContractBuffers():
             for value in op.operands:
                 yield _space(value), False, _matrix_bytes(value)

@@ -126,3 +126,29 @@ def sum_of_largest(x, out, n, BLOCK: bl.constexpr):
     best = tl.argmax(v, 0)
     w = tl.load(x + offs, mask=offs >= best, other=0.0)
     tl.store(out, tl.sum(w, 0))
+
+
+@bl.jit
+def running_sums(x, out, M: bl.constexpr, N: bl.constexpr):
+    offs = tl.program_id(0) * (M * N) + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    v = tl.cumsum(tl.load(x + offs), 1)
+    tl.store(out + offs, tl.cumsum(v, 0))
+
+
+@bl.jit
+def chase(table, start):
+    """A load per round, a number of rounds per lane."""
+    at = start
+    rounds = start % 5
+    while rounds > 0:
+        if at > 0:
+            at = tl.load(table + at)
+        rounds -= 1
+    return at
+
+
+@bl.jit
+def chased(table, x, out, n, BLOCK: bl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    start = tl.load(x + offs, mask=offs < n, other=0)
+    tl.store(out + offs, tl.map_elementwise(lambda s: chase(table, s), start), mask=offs < n)

@@ -163,6 +163,16 @@ def test_fold_of_buffers() -> None:
 # ---- against the interpreter ----
 
 
+def test_scans() -> None:
+    check(kernels.running_sums, (2,), x=numbers(2, 7, 33), out=zeros(2, 7, 33), M=7, N=33)
+
+
+def test_loads_in_a_loop_of_each_lane() -> None:
+    table = np.random.default_rng(0).permutation(64).astype(np.int32)
+    x = np.random.default_rng(1).integers(0, 64, 50).astype(np.int32)
+    check(kernels.chased, (1,), table=table, x=x, out=zeros(50, dtype=np.int32), n=45, BLOCK=50)
+
+
 def test_irregular_masks() -> None:
     counts = check(kernels.even_lanes, (1,), x=numbers(101), out=zeros(101), BLOCK=101)
     assert counts.memory["global"].bytes_read == 4 * 51
