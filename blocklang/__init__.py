@@ -21,7 +21,8 @@ from blocklang.diagnostics import (
     VerifyError,
 )
 from blocklang.jit import JITFunction, jit
-from blocklang.language import cdiv, constexpr, next_power_of_2
+from blocklang.language import cdiv, constexpr, constexpr_function, next_power_of_2
+from blocklang.language.aggregate import aggregate
 from blocklang.runtime.arrays import strides
 from blocklang.runtime.threads import get_num_threads, num_threads, set_num_threads
 
@@ -36,8 +37,10 @@ __all__ = [
     "UnsupportedLanguageConstruct",
     "UsageError",
     "VerifyError",
+    "aggregate",
     "cdiv",
     "constexpr",
+    "constexpr_function",
     "get_num_threads",
     "jit",
     "language",

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from blocklang.abi import AccessCounts, KernelAbi, SpaceUsage
 from blocklang.codegen.kernel import emit_module
 from blocklang.codegen.objects import MachineCode, compile_module
+from blocklang.depth import deep_recursion
 from blocklang.ir.core import Kernel
 from blocklang.ir.rewriting import clone_kernel
 from blocklang.ir.types import PointerType, ScalarType
@@ -135,6 +136,7 @@ def _lower(
     )
 
 
+@deep_recursion()
 def compile_kernel(kernel: Kernel, *, options: CompileOptions = CompileOptions()) -> CompiledKernel:
     """Compile a kernel of level block to machine code. The kernel is not changed.
 
@@ -171,6 +173,7 @@ class CountedKernel:
     usage: tuple[SpaceUsage, ...]
 
 
+@deep_recursion()
 def compile_counted(
     kernel: Kernel, device: Device, *, options: CompileOptions = CompileOptions()
 ) -> CountedKernel:

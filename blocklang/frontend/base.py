@@ -27,7 +27,6 @@ _PLAIN_NAMES = {
     ast.Delete: "`del`",
     ast.Dict: "a dictionary",
     ast.DictComp: "a dictionary comprehension",
-    ast.GeneratorExp: "a generator expression",
     ast.Global: "`global`",
     ast.Import: "`import`",
     ast.ImportFrom: "`import`",
@@ -44,16 +43,30 @@ _PLAIN_NAMES = {
     ast.Yield: "`yield`",
     ast.YieldFrom: "`yield`",
 }
+_NO_WAITING = "programs run side by side: launch more of them"
 _HELP: dict[type[ast.AST], str] = {
-    ast.Raise: "check at compile time with `tl.static_assert`",
+    ast.AsyncFor: _NO_WAITING,
+    ast.AsyncFunctionDef: _NO_WAITING,
+    ast.AsyncWith: _NO_WAITING,
+    ast.Await: _NO_WAITING,
+    ast.ClassDef: "define it outside, as a `NamedTuple` or under `@blocklang.aggregate`",
+    ast.Delete: "leave it out: a value is gone after its last use",
     ast.Dict: "use a tuple, or separate names",
+    ast.DictComp: "use a tuple, or separate names",
+    ast.Global: "return the value, or store it to an array",
     ast.Import: "import at the top of the file",
     ast.ImportFrom: "import at the top of the file",
-    ast.NamedExpr: "assign on a line of its own",
-    ast.GeneratorExp: "use a list comprehension over a tuple, or a loop",
     ast.Match: "use `if` and `elif`",
-    ast.Global: "return the value, or store it to an array",
+    ast.NamedExpr: "assign on a line of its own",
     ast.Nonlocal: "return the value from the inner function",
+    ast.Raise: "check at compile time with `tl.static_assert`",
+    ast.Set: "use a tuple",
+    ast.SetComp: "use a list comprehension over a tuple",
+    ast.Try: "nothing in a kernel raises: test for the case with `if`, or mask it",
+    ast.TryStar: "nothing in a kernel raises: test for the case with `if`, or mask it",
+    ast.With: "call what it does before and after; files and locks belong to the host",
+    ast.Yield: "return a tuple, or store the values to an array",
+    ast.YieldFrom: "return a tuple, or store the values to an array",
 }
 
 

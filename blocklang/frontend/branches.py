@@ -20,11 +20,11 @@ from blocklang.frontend.values import (
     hint,
     is_number,
     placeholder,
-    remake,
     same_compile_time,
 )
 from blocklang.ir import Region, Value
 from blocklang.language.arithmetic import logical, logical_not
+from blocklang.language.compound import children, is_alike, remake
 from blocklang.language.tensor import tensor, to_tensor
 from blocklang.ops.control import If, Yield
 
@@ -76,8 +76,9 @@ class _Merge:
         for mine, other, path in ((a, b, self.paths[0]), (b, a, self.paths[1])):
             if isinstance(mine, Undefined):
                 return self._one_sided(name, other, path, mine)
-        if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)) and len(a) == len(b):
-            return remake(a, [self.value(name, x, y) for x, y in zip(a, b, strict=True)])
+        if is_alike(a, b):
+            pairs = zip(children(a) or (), children(b) or (), strict=True)
+            return remake(a, [self.value(name, x, y) for x, y in pairs])
         if not isinstance(a, tensor) and not isinstance(b, tensor) and same_compile_time(a, b):
             return a
         return self._leaf(name, a, b)
@@ -90,8 +91,9 @@ class _Merge:
         return self._all_leaves(other, path)
 
     def _all_leaves(self, value: Any, stopped: Path) -> Any:
-        if isinstance(value, (tuple, list)):
-            return remake(value, [self._all_leaves(v, stopped) for v in value])
+        items = children(value)
+        if items is not None:
+            return remake(value, [self._all_leaves(v, stopped) for v in items])
         if not isinstance(value, tensor):
             return value
         live = self.paths[1] if stopped is self.paths[0] else self.paths[0]
@@ -229,9 +231,8 @@ class Branches(Visitor):
         def fill(value: Any) -> Any:
             if isinstance(value, _Slot):
                 return tensor(results[value.index])
-            if isinstance(value, (tuple, list)):
-                return remake(value, [fill(v) for v in value])
-            return value
+            items = children(value)
+            return value if items is None else remake(value, [fill(v) for v in items])
 
         env = {name: fill(value) for name, value in merged.items()}
         for name, value in env.items():

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from blocklang.depth import deep_recursion
 from blocklang.diagnostics import CompilationError
 from blocklang.frontend.arguments import Argument
 from blocklang.frontend.names import assigned_names
@@ -69,7 +70,7 @@ def build_with_dependencies(
     frame.reset_flags()
     builder = Builder(kernel.body, location=kernel.location)
     visitor = Statements(builder, frame)
-    with use_builder(builder):
+    with use_builder(builder), deep_recursion():
         try:
             visitor.function_body(source.node.body)
         except RecursionError as error:

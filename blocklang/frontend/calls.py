@@ -8,11 +8,13 @@ import enum
 import inspect
 import types
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from blocklang.diagnostics import BlocklangError, CompilationError, Location
 from blocklang.frontend.base import fields
 from blocklang.frontend.expressions import PYTHON_REFUSALS, Expressions
+from blocklang.frontend.foreign import function_help, is_python_mathematics
 from blocklang.frontend.lookup import is_namedtuple_class, source_of
 from blocklang.frontend.names import assigned_names
 from blocklang.frontend.scope import FLAGS, RETURN, STOPPED, VALUE, Dependency, Frame
@@ -20,8 +22,10 @@ from blocklang.frontend.source import KernelSource, is_constexpr_annotation
 from blocklang.frontend.values import describe_kind, is_number
 from blocklang.language import dtypes as tl
 from blocklang.language import maths
+from blocklang.language.aggregate import BoundMethod, call_python, constexpr_function, is_aggregate_class
 from blocklang.language.arithmetic import truth
 from blocklang.language.constexpr import constexpr, is_compile_time, unwrap
+from blocklang.language.hints import condition as tl_condition
 from blocklang.language.hints import range as tl_range
 from blocklang.language.registry import is_builtin
 from blocklang.language.tensor import tensor
@@ -98,8 +102,19 @@ class Calls(Expressions):
             return self._call_language(
                 function, functions, {k: self._callable(v) for k, v in keywords.items()}
             )
-        if isinstance(function, type) and (function is constexpr or is_namedtuple_class(function)):
+        if isinstance(function, BoundMethod):
+            return self.call(function.function, [function.instance, *args], keywords)
+        if isinstance(function, constexpr_function) or is_aggregate_class(function):
+            self._depends_on_python(function)
+            return call_python(function, args, keywords)
+        if isinstance(function, type) and (
+            function in (constexpr, tl_condition) or is_namedtuple_class(function)
+        ):
             return self._call_python(function, args, keywords)
+        if isinstance(function, type) and issubclass(function, enum.Enum):
+            return self._fold_python(function, args, keywords)
+        if is_python_mathematics(function):
+            return self._python_mathematics(function, args, keywords)
         own = next((method for python, method in _PYTHON_CALLS if python is function), None)
         if own is not None:
             return self._call_python(own, [self, *args], keywords)
@@ -112,9 +127,34 @@ class Calls(Expressions):
             help="call functions of `tl`, and `@blocklang.jit` functions",
         )
 
+    def _python_mathematics(self, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+        if not all(is_compile_time(v) for v in (*args, *keywords.values())):
+            name = function.__name__
+            self.fail(
+                f"`math.{name}` computes on numbers known at compile time, got "
+                f"{', '.join(map(describe_kind, args))}",
+                help=function_help(function),
+            )
+        return self._fold_python(function, args, keywords)
+
+    def _depends_on_python(self, function: Any) -> None:
+        """Note the user's Python that runs at compile time: another text compiles the kernel anew."""
+        fn = getattr(function, "fn", None)
+        codes = [fn] if fn is not None else list(function.user_functions)
+        for each in codes:
+            plain = getattr(each, "fn", each)
+            plain = getattr(plain, "__func__", plain)
+            code = getattr(plain, "__code__", None)
+            if code is not None:
+                key = f"python {code.co_filename}:{code.co_firstlineno} {code.co_qualname}"
+                self.dependencies.setdefault(key, Dependency(code.co_name, code, partial(_code_of, plain)))
+
     def _callable(self, value: Any) -> Any:
         """Jitted functions as something that language functions can call."""
-        source = source_of(unwrap(value))
+        bound = unwrap(value)
+        if isinstance(bound, BoundMethod):
+            return lambda *args, **keywords: self.call(bound, list(args), keywords)
+        source = source_of(bound)
         if source is None:
             return value
         return lambda *args, **keywords: self.call_jitted(source, list(args), keywords)
@@ -334,6 +374,10 @@ def _endless(caller: Frame, name: str, place: Location) -> CompilationError:
         source=caller.source.padded_text,
         help="calls are compiled in place: a recursion must end by a condition known at compile time",
     )
+
+
+def _code_of(function: Any) -> Any:
+    return function.__code__
 
 
 def _is_language(function: Any) -> bool:

@@ -26,6 +26,7 @@ from blocklang.frontend.values import (
 from blocklang.ir import Region, Value
 from blocklang.ir.types import Type
 from blocklang.language import dtypes as tl
+from blocklang.language.compound import Compound, children
 from blocklang.language.constexpr import constexpr, unwrap
 from blocklang.language.tensor import constant, tensor, to_tensor
 
@@ -128,7 +129,8 @@ class Carry:
         if isinstance(after, Undefined) or _outline(before) != _outline(after) or types[0] != types[1]:
             now = f"{after.reason}" if isinstance(after, Undefined) else f"has type {describe_kind(after)}"
             self.visitor.fail(
-                f"`{name}` has type {describe_kind(before)} before the loop, but {now} after a round of it",
+                f"Loop-carried variable `{name}` has initial type {describe_kind(before)} before the loop, "
+                f"but {now} after a round of it",
                 help=f"give `{name}` its final type before the loop, cast with `.to(...)` inside "
                 "it, or use two names",
                 at=self.assigned[name],
@@ -214,6 +216,7 @@ def _has_type(value: Any, type_: Type) -> bool:
 
 def _outline(value: Any) -> Any:
     """A tree without its run-time leaves: what must stay the same in a loop."""
-    if isinstance(value, (tuple, list)):
-        return tuple(_outline(v) for v in value)
+    items = children(value)
+    if items is not None:
+        return (type(value), *map(_outline, items)) if isinstance(value, Compound) else tuple(map(_outline, items))
     return tensor if isinstance(value, tensor) else repr(unwrap(value))

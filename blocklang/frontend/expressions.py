@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import enum
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from blocklang.diagnostics import BlocklangError
@@ -12,13 +14,15 @@ from blocklang.frontend.base import fields
 from blocklang.frontend.branches import MISSING, discard
 from blocklang.frontend.lookup import Lookup
 from blocklang.frontend.scope import Undefined
-from blocklang.frontend.values import describe_kind, is_number, remake
+from blocklang.frontend.values import describe_kind, is_number, same_compile_time
 from blocklang.ir import Region
 from blocklang.ir.types import shape_of
 from blocklang.language import dtypes as tl
 from blocklang.language.arithmetic import logical, logical_not, truth
 from blocklang.language.casting import cast_element
+from blocklang.language.compound import Compound, children, equal, is_alike, remake, unequal
 from blocklang.language.constexpr import constexpr, is_compile_time, unwrap
+from blocklang.language.hints import condition as tl_condition
 from blocklang.language.promotion import computation_type
 from blocklang.language.shape import item
 from blocklang.language.tensor import is_block, tensor, to_tensor
@@ -53,6 +57,13 @@ _UNARY: dict[type[ast.unaryop], tuple[str, Callable[[Any], Any]]] = {
 }
 # What Python raises when an operator or function does not accept its operands.
 PYTHON_REFUSALS = (TypeError, ValueError, ArithmeticError, LookupError)
+
+
+@dataclass(frozen=True)
+class _Arm:
+    """The place of a leaf among the results of a conditional expression."""
+
+    index: int
 
 
 class Expressions(Lookup):
@@ -108,7 +119,9 @@ class Expressions(Lookup):
         plain = unwrap(operand)
         if plain is None:
             self.fail(f"`{symbol}` cannot take None", help="test `x is None` first")
-        if not isinstance(plain, (tensor, bool, int, float, str, tuple, list, tl.dtype)) and not hasattr(
+        if not isinstance(
+            plain, (tensor, bool, int, float, str, tuple, list, tl.dtype, enum.Enum, Compound)
+        ) and not hasattr(
             plain, "__index__"
         ):
             self.check_visible(plain, "this value")
@@ -141,6 +154,8 @@ class Expressions(Lookup):
         if isinstance(op, (ast.In, ast.NotIn)):
             return self._contains(left, right) == isinstance(op, ast.In)
         symbol, function = _COMPARE[type(op)]
+        if symbol in ("==", "!=") and children(unwrap(left)) is not None:
+            return self.apply(symbol, equal if symbol == "==" else unequal, left, right)
         if unwrap(left) is None or unwrap(right) is None:
             if symbol not in ("==", "!="):
                 self.fail(f"`{symbol}` cannot take None", help="test `x is None` first")
@@ -216,6 +231,8 @@ class Expressions(Lookup):
     def condition(self, node: ast.expr) -> Any:
         """The test of an `if` or `while`: an int1 scalar, or a compile-time value."""
         value = self.visit(node)
+        if isinstance(value, tl_condition):
+            value = value.arg1
         if not isinstance(value, tensor):
             return value
         if is_block(value):
@@ -239,34 +256,46 @@ class Expressions(Lookup):
         for region, side in zip(regions, (node.body, node.orelse), strict=True):
             with self.builder.at(region):
                 values.append(self.visit(side))
-        merged = self._same_types(values[0], values[1], regions)
-        types = [v.value.type for v in merged[0]]
-        for region, sides in zip(regions, merged, strict=True):
+        sides: tuple[list[tensor], list[tensor]] = ([], [])
+        merged = self._merged_arms(values[0], values[1], regions, sides)
+        for region, side_values in zip(regions, sides, strict=True):
             with self.builder.at(region):
-                self.builder.create(Yield, [v.value for v in sides])
+                self.builder.create(Yield, [v.value for v in side_values])
+        types = [v.value.type for v in sides[0]]
         op = self.builder.create(If, test.value, result_types=types, regions=regions)
         results = [tensor(r) for r in op.results]
-        return remake(values[0], results) if isinstance(values[0], tuple) else results[0]
 
-    def _same_types(self, a: Any, b: Any, regions: tuple[Region, Region]) -> list[list[tensor]]:
-        """The run-time values of both arms, numbers in the type of the other side."""
-        lists = [list(v) if isinstance(v, tuple) else [v] for v in (a, b)]
-        if len(lists[0]) != len(lists[1]) or isinstance(a, tuple) != isinstance(b, tuple):
+        def fill(value: Any) -> Any:
+            if isinstance(value, _Arm):
+                return results[value.index]
+            items = children(value)
+            return value if items is None else remake(value, [fill(item) for item in items])
+
+        return fill(merged)
+
+    def _merged_arms(
+        self, a: Any, b: Any, regions: tuple[Region, Region], sides: tuple[list[tensor], list[tensor]]
+    ) -> Any:
+        """Both arms as one tree, with an `_Arm` for each leaf whose values are added to `sides`."""
+        if is_alike(a, b):
+            pairs = zip(children(a) or (), children(b) or (), strict=True)
+            return remake(a, [self._merged_arms(x, y, regions, sides) for x, y in pairs])
+        if children(a) is not None or children(b) is not None:
             self.fail(
                 f"the two values are {describe_kind(a)} and {describe_kind(b)}",
                 help="both must have one form",
             )
-        sides: list[list[tensor]] = [[], []]
-        for x, y in zip(*lists, strict=True):
-            first, second = self._arm(x, y, regions[0]), self._arm(y, x, regions[1])
-            if first is None or second is None or first.value.type != second.value.type:
-                self.fail(
-                    f"the two values are {describe_kind(x)} and {describe_kind(y)}",
-                    help="both must have one type; cast with `.to(...)`",
-                )
-            sides[0].append(first)
-            sides[1].append(second)
-        return sides
+        first, second = self._arm(a, b, regions[0]), self._arm(b, a, regions[1])
+        if first is None and second is None and same_compile_time(a, b):
+            return a
+        if first is None or second is None or first.value.type != second.value.type:
+            self.fail(
+                f"the two values are {describe_kind(a)} and {describe_kind(b)}",
+                help="both must have one type; cast with `.to(...)`",
+            )
+        sides[0].append(first)
+        sides[1].append(second)
+        return _Arm(len(sides[0]) - 1)
 
     def _arm(self, value: Any, other: Any, region: Region) -> tensor | None:
         if isinstance(value, tensor):
@@ -335,7 +364,14 @@ class Expressions(Lookup):
             self.fail(f"cannot format {plain!r}: {error}")
 
     @fields("elt", "generators")
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
+        return self._comprehension(node)
+
+    @fields("elt", "generators")
     def visit_ListComp(self, node: ast.ListComp) -> Any:
+        return self._comprehension(node)
+
+    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> Any:
         if len(node.generators) != 1:
             self.refuse("a comprehension with several `for`", help="nest the loops with `tl.static_range`")
         generator = node.generators[0]

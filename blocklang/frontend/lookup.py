@@ -13,11 +13,15 @@ import types
 from typing import Any
 
 from blocklang.diagnostics import CompilationError
+from blocklang.frontend.foreign import attribute_help, function_help, is_python_mathematics
 from blocklang.frontend.loops import Loops
 from blocklang.frontend.scope import Dependency, Frame
 from blocklang.frontend.source import KernelSource
 from blocklang.language import dtypes as tl
+from blocklang.language.aggregate import Aggregate, BoundMethod, constexpr_function, is_aggregate_class
+from blocklang.language.compound import children
 from blocklang.language.constexpr import constexpr, unwrap
+from blocklang.language.hints import condition as tl_condition
 from blocklang.language.hints import range as tl_range
 from blocklang.language.registry import is_builtin
 from blocklang.language.tensor import tensor
@@ -120,6 +124,9 @@ class Lookup(Loops):
         if self._is_visible(value):
             return
         kind = type(value).__name__
+        instead = function_help(value)
+        if instead is not None:
+            self.fail(f"{what} is no function or type of the language", help=instead)
         if isinstance(value, types.FunctionType):
             self.fail(
                 f"{what} is a plain Python function, which a kernel cannot call",
@@ -134,8 +141,9 @@ class Lookup(Loops):
 
     def _is_visible(self, value: Any) -> bool:
         value = python_number(unwrap(value))
-        if isinstance(value, (tuple, list)):
-            return all(map(self._is_visible, value))
+        items = children(value)
+        if items is not None:
+            return all(map(self._is_visible, items))
         return (
             value is None
             or isinstance(value, (bool, int, float, str, enum.Enum, tl.dtype, types.ModuleType, tensor))
@@ -144,8 +152,14 @@ class Lookup(Loops):
             or id(value) in _PYTHON_OBJECTS
             or (
                 isinstance(value, type)
-                and (issubclass(value, (*_TYPES, tl_range)) or is_namedtuple_class(value))
+                and (
+                    issubclass(value, (*_TYPES, tl_range, tl_condition, enum.Enum))
+                    or is_namedtuple_class(value)
+                    or is_aggregate_class(value)
+                )
             )
+            or isinstance(value, (constexpr_function, BoundMethod))
+            or is_python_mathematics(value)
             or isinstance(value, types.SimpleNamespace)
             or getattr(value, "is_local_function", False)
         )
@@ -153,9 +167,9 @@ class Lookup(Loops):
     def attribute(self, owner: Any, node: ast.Attribute) -> Any:
         """`owner.attr`."""
         name = node.attr
-        if name.startswith("_"):
-            self.refuse(f"the private attribute `{name}`")
         plain = unwrap(owner)
+        if name.startswith("_") and not (isinstance(plain, Aggregate) or is_aggregate_class(plain)):
+            self.refuse(f"the private attribute `{name}`")
         if isinstance(plain, (types.ModuleType, types.SimpleNamespace)):
             return self._member(plain, name, node)
         holder = owner if isinstance(owner, (tensor, constexpr)) else plain
@@ -166,9 +180,10 @@ class Lookup(Loops):
         except AttributeError:
             close = difflib.get_close_matches(name, [n for n in dir(holder) if not n.startswith("_")], 1)
             what = "a run-time value" if isinstance(owner, tensor) else f"{type(plain).__name__} {plain!r}"
-            self.fail(
-                f"{what} has no attribute `{name}`", help=f"did you mean `{close[0]}`?" if close else None
-            )
+            help = attribute_help(name) if isinstance(holder, (tensor, constexpr)) else None
+            if help is None and close:
+                help = f"did you mean `{close[0]}`?"
+            self.fail(f"{what} has no attribute `{name}`", help=help)
 
     def _member(self, module: Any, name: str, node: ast.Attribute) -> Any:
         path = ast.unparse(node)

@@ -86,7 +86,8 @@ class Statements(Calls):
 
     @fields("value")
     def visit_Expr(self, node: ast.Expr) -> None:
-        self.visit(node.value)
+        if not (isinstance(node.value, ast.Constant) and node.value.value is ...):
+            self.visit(node.value)
 
     @fields()
     def visit_Pass(self, node: ast.Pass) -> None:

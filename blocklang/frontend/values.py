@@ -1,4 +1,5 @@
-"""Values as trees: a `tensor` is a leaf known at run time, a tuple a node, anything else a compile-time leaf.
+"""Values as trees: a `tensor` is a leaf known at run time, a tuple or other value with parts a node, anything
+else a compile-time leaf.
 
 Structured control flow carries the run-time leaves; what is known at compile time must be the same on every
 path.
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from blocklang.ir.types import Type, element_type, shape_of
+from blocklang.language.compound import Compound, children, remake
 from blocklang.language.constexpr import constexpr, unwrap
 from blocklang.language.dtypes import type_from_ir
 from blocklang.language.tensor import constant, tensor, to_tensor
@@ -19,8 +21,8 @@ def leaves(value: Any) -> Iterator[tensor]:
     """The run-time leaves, in order."""
     if isinstance(value, tensor):
         yield value
-    elif isinstance(value, (tuple, list)):
-        for item in value:
+    else:
+        for item in children(value) or ():
             yield from leaves(item)
 
 
@@ -28,14 +30,8 @@ def rebuild(value: Any, replace: Callable[[tensor], tensor]) -> Any:
     """The same tree with each run-time leaf replaced."""
     if isinstance(value, tensor):
         return replace(value)
-    if isinstance(value, (tuple, list)):
-        return remake(value, [rebuild(item, replace) for item in value])
-    return value
-
-
-def remake(like: Any, items: list[Any]) -> Any:
-    """A tuple of the same class: a namedtuple stays one."""
-    return type(like)(*items) if hasattr(like, "_fields") else tuple(items)
+    items = children(value)
+    return value if items is None else remake(value, [rebuild(item, replace) for item in items])
 
 
 def is_number(value: Any) -> bool:
@@ -73,8 +69,10 @@ def describe_kind(value: Any) -> str:
     """A value in words: the type of a run-time value, the value of a compile-time one."""
     if isinstance(value, tensor):
         return str(value.value.type)
-    if isinstance(value, (tuple, list)):
-        return f"({', '.join(map(describe_kind, value))})"
+    items = children(value)
+    if items is not None:
+        name = type(value).__name__ if isinstance(value, Compound) else ""
+        return f"{name}({', '.join(map(describe_kind, items))})"
     text = repr(unwrap(value))
     return f"the constexpr {text}" if isinstance(value, constexpr) else text
 
@@ -84,6 +82,6 @@ def hint(value: Any, name: str) -> None:
     if isinstance(value, tensor):
         if not value.value.name:
             value.value.name = name
-    elif isinstance(value, (tuple, list)):
-        for index, item in enumerate(value):
+    else:
+        for index, item in enumerate(children(value) or ()):
             hint(item, f"{name}_{index}")

@@ -16,12 +16,15 @@ from typing import Any
 import numpy as np
 
 import blocklang.language as tl
-from blocklang.diagnostics import CompilationError, InterpreterError
+from blocklang.depth import deep_recursion
+from blocklang.diagnostics import CompilationError
 from blocklang.interpreter.control import uniform
 from blocklang.interpreter.eager import Deferred, Divergent, EagerBuilder, data_of
 from blocklang.interpreter.rewriting import MAKER, Code, rewrite
+from blocklang.language.aggregate import BoundMethod, call_python, constexpr_function, is_aggregate_class
 from blocklang.language.arithmetic import logical, logical_not, truth
 from blocklang.language.casting import cast_element
+from blocklang.language.compound import children, equal, is_alike, remake, unequal
 from blocklang.language.constexpr import constexpr, describe, is_compile_time, unwrap
 from blocklang.language.promotion import computation_type, integer_promote
 from blocklang.language.tensor import constant, is_block, tensor, to_tensor
@@ -55,7 +58,9 @@ class Rules:
         outside = {**original.__globals__, **cells}
         numbers = {name for name in original.__code__.co_names if isinstance(outside.get(name), np.generic)}
         numbers |= {name for name, value in cells.items() if isinstance(value, np.generic)}
-        module = compile(rewrite(code.node, list(cells), numbers), code.file, "exec", dont_inherit=True)
+        with deep_recursion():
+            tree = rewrite(code.node, list(cells), numbers)
+            module = compile(tree, code.file, "exec", dont_inherit=True)
         for part in _nested(module):
             self.codes[part] = code
         namespace: dict[str, Any] = {}
@@ -71,6 +76,10 @@ class Rules:
         function = unwrap(function)
         if id(function) in _REPLACED:
             return _REPLACED[id(function)]
+        if isinstance(function, BoundMethod):
+            return partial(self.callee(function.function), function.instance)
+        if isinstance(function, constexpr_function) or is_aggregate_class(function):
+            return partial(_call_python, function)
         if _takes_function(function):
             return partial(self._call_with_functions, function)
         code = self.code_of(function)
@@ -95,8 +104,7 @@ class Rules:
         if is_number(plain):
             return to_tensor(value)
         if isinstance(plain, (tuple, list)):
-            items = [self.assigned(item) for item in plain]
-            return type(plain)(*items) if hasattr(plain, "_fields") else tuple(items)
+            return remake(plain, [self.assigned(item) for item in plain])
         return plain
 
     def compile_time(self, value: Any) -> Any:
@@ -116,6 +124,8 @@ class Rules:
         Raises:
             Divergent: lanes that are evaluated together differ.
         """
+        if isinstance(value, tl.condition):
+            value = value.arg1
         if not isinstance(value, tensor):
             return bool(unwrap(value))
         if is_block(value) and data_of(value).size != 1:
@@ -195,13 +205,7 @@ class Rules:
         """`value if test else other`: beside a run-time test a number takes the other side's type."""
         if not isinstance(test, tensor):
             return value
-        items = value if isinstance(value, tuple) else (value,)
-        if not any(map(is_number, items)):
-            return value
-        beside = self._only_typed(other)
-        others = beside if isinstance(beside, tuple) else (beside,)
-        typed = [_beside(x, y) for x, y in zip(items, others, strict=False)]
-        return tuple(typed) if isinstance(value, tuple) else typed[0]
+        return _beside(value, self._only_typed(other)) if _holds_number(value) else value
 
     def number(self, value: Any) -> Any:
         """A NumPy scalar from outside as the Python number that it is."""
@@ -210,6 +214,13 @@ class Rules:
     def listed(self, items: list[Any]) -> tuple[Any, ...]:
         """A list is a tuple: nothing can change it."""
         return tuple(items)
+
+    def equal(self, left: Any, right: Any) -> Any:
+        """`left == right`, also of tuples and None."""
+        return equal(left, right)
+
+    def unequal(self, left: Any, right: Any) -> Any:
+        return unequal(left, right)
 
     def same(self, left: Any, right: Any) -> bool:
         return unwrap(left) is unwrap(right)
@@ -250,16 +261,27 @@ class Rules:
         index_type = _index_type(bounds, values)
         start, stop, step = (int(self._single(cast_element(v, index_type))) for v in values)
         if step == 0:
-            raise InterpreterError("the step of range must not be 0")
+            return iter(())  # as compiled code, which cannot raise
         return (constant(i, index_type) for i in builtins.range(start, stop, step))
+
+
+def _call_python(function: Any, *args: Any, **keywords: Any) -> Any:
+    return call_python(function, args, keywords)
 
 
 def is_number(value: Any) -> bool:
     return isinstance(unwrap(value), (bool, int, float))
 
 
+def _holds_number(value: Any) -> bool:
+    return is_number(value) or any(map(_holds_number, children(value) or ()))
+
+
 def _beside(value: Any, other: Any) -> Any:
     """A number as a scalar, of the type of the scalar on the other side if it fits there."""
+    if is_alike(value, other):
+        pairs = zip(children(value) or (), children(other) or (), strict=True)
+        return remake(value, [_beside(x, y) for x, y in pairs])
     if not is_number(value):
         return value
     own = to_tensor(value)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from blocklang.depth import deep_recursion
 from blocklang.diagnostics import LaunchError
 from blocklang.interpreter.address_space import AddressSpace, address_of
 from blocklang.interpreter.buffers import make_arenas
@@ -47,7 +48,7 @@ def run_kernel(
     data = [argument_data(n, a.type, x) for n, a, x in zip(names, kernel.args, arguments, strict=True)]
     is_array = [isinstance(arg.type, PointerType) for arg in kernel.args]
     memory = AddressSpace((n, a) for n, a, is_ in zip(names, arguments, is_array, strict=True) if is_)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), deep_recursion():
         for linear in range(math.prod(extents)) if programs is None else programs:
             machine = Machine(memory, program_index(linear, extents), extents, make_arenas(kernel))
             machine.run(kernel.body, data)

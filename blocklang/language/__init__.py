@@ -9,6 +9,8 @@ A name that Triton has and that is not built yet raises an error that says so.
 
 from __future__ import annotations
 
+import sys
+from builtins import tuple
 from types import SimpleNamespace
 from typing import Any
 
@@ -38,9 +40,12 @@ from blocklang.language.dtypes import (
 from blocklang.language.tensor import tensor, to_tensor  # first of those below: they need the class
 
 from blocklang.language.casting import cast  # isort: skip
+from blocklang.language.aggregate import aggregate as _aggregate
+from blocklang.language.aggregate import constexpr_function
 from blocklang.language.creation import arange, full, num_programs, program_id, zeros, zeros_like
 from blocklang.language.hints import (
     assume,
+    condition,
     debug_barrier,
     max_constancy,
     max_contiguous,
@@ -110,8 +115,12 @@ _MATH = (
 math = SimpleNamespace(**{f.__name__: f for f in _MATH})
 """The mathematical functions again, as `tl.math.exp`."""
 
+core = sys.modules[__name__]
+"""The language again: kernels in the wild write `tl.core.constexpr`, and classes `@tl.core._aggregate`."""
+
 __all__ = [
     "PropagateNan",
+    "_aggregate",
     "abs",
     "arange",
     "argmax",
@@ -126,8 +135,11 @@ __all__ = [
     "cdiv",
     "ceil",
     "clamp",
+    "condition",
     "const",
     "constexpr",
+    "constexpr_function",
+    "core",
     "cos",
     "cumprod",
     "cumsum",
@@ -198,6 +210,7 @@ __all__ = [
     "to_tensor",
     "trans",
     "trunc",
+    "tuple",
     "uint8",
     "uint16",
     "uint32",

@@ -159,10 +159,12 @@ def unwrap(value: Any) -> Any:
 
 def is_compile_time(value: Any) -> bool:
     """True unless the value is, or holds, something known only at run time."""
+    from blocklang.language.compound import children
     from blocklang.language.tensor import tensor
 
-    if isinstance(value, (tuple, list)):
-        return all(is_compile_time(v) for v in value)
+    items = children(value)
+    if items is not None:
+        return all(is_compile_time(v) for v in items)
     return not isinstance(value, tensor)
 
 

@@ -36,3 +36,21 @@ def use_builder(builder: Builder) -> Iterator[Builder]:
         yield builder
     finally:
         _BUILDER.reset(token)
+
+
+_SILENT: ContextVar[bool] = ContextVar("blocklang_silent", default=False)
+
+
+def is_silent() -> bool:
+    """True while a kernel is only checked: what it says at compile time is said when it runs."""
+    return _SILENT.get()
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Check a kernel inside the `with` block without `tl.static_print`."""
+    token = _SILENT.set(True)
+    try:
+        yield
+    finally:
+        _SILENT.reset(token)

@@ -11,6 +11,7 @@ from typing import Any
 
 from blocklang.diagnostics import CompilationError, CompileTimeAssertionFailure
 from blocklang.language.constexpr import describe, is_compile_time, static_int, unwrap
+from blocklang.language.context import is_silent
 from blocklang.language.registry import builtin
 from blocklang.language.shape import block_shape
 from blocklang.language.tensor import tensor
@@ -103,6 +104,8 @@ def static_print(*values: Any, sep: Any = " ", end: Any = "\n") -> None:
     Example:
         tl.static_print("BLOCK is", BLOCK)
     """
+    if is_silent():
+        return
     print(*(unwrap(v) for v in values), sep=str(unwrap(sep)), end=str(unwrap(end)))
 
 
@@ -151,3 +154,24 @@ class static_range(range):
         for i in tl.static_range(4):
             total += i
     """
+
+
+@dataclass(frozen=True)
+class condition:
+    """`while tl.condition(test):`: as `while test:`, with hints for the compiler that change no value.
+
+    Args:
+        arg1: the test.
+        disable_licm: accepted.
+
+    Example:
+        while tl.condition(i < n, disable_licm=True):
+            i += 1
+    """
+
+    arg1: Any
+    disable_licm: Any = False
+
+    def __bool__(self) -> bool:
+        """What a type checker sees of the loop; in a kernel it is the frontend's and the interpreter's."""
+        raise CompilationError("tl.condition stands after `while` only", help="write the test itself")

@@ -42,10 +42,9 @@ NOT_BUILT_YET: dict[str, str | None] = {
     "swizzle2d": "compute the swizzled program ids with `//` and `%`",
     "inline_asm_elementwise": _NO_SUBSTITUTE,
     "extra": "the functions of libdevice are not built yet; see tl.math",
-    "condition": "write the condition after `while`",
     **dict.fromkeys(("add", "sub", "mul"), "write the operator"),
     **dict.fromkeys(
-        ("tuple", "tuple_type", "slice", "void", "constexpr_type", "function_type"), "write a Python tuple"
+        ("tuple_type", "slice", "void", "constexpr_type", "function_type"), "write a Python tuple"
     ),
     "target_info": "there is one target, the CPU",
 }

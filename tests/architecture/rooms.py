@@ -25,10 +25,11 @@ _COMPILER = _BELOW_COMPILER | {"compiler"}
 _KERNELS = _COMPILER | {"jit"}
 
 # Rooms that every room may import, besides itself.
-EVERYONES = frozenset({"diagnostics", "lazy"})
+EVERYONES = frozenset({"depth", "diagnostics", "lazy"})
 
 # Room: the other rooms that it may import.
 ROOMS: dict[str, frozenset[str]] = {
+    "depth": frozenset(),
     "diagnostics": frozenset(),
     "lazy": frozenset(),
     "target": frozenset(),

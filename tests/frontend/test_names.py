@@ -167,7 +167,8 @@ def test_facts_about_arguments_stand_in_the_ir() -> None:
     assert str(kernel).startswith("kernel @other(%out: ptr<i32> divisible=16) {")
 
 
-def test_too_long_a_chain_is_refused_by_name() -> None:
-    """Python parses longer chains than its own recursion can walk."""
+def test_too_long_a_chain_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python parses longer chains than a recursion of limited depth can walk."""
+    monkeypatch.setattr("blocklang.depth.LIMIT", 1000)
     with pytest.raises(CompilationError, match="nested too deeply to compile"):
         build(define("def kernel(out):\n    x = " + " + ".join(["1"] * 990) + "\n", "kernel"), "ptr<i32>")
