@@ -11,6 +11,7 @@ from __future__ import annotations
 from blocklang import language
 from blocklang.diagnostics import (
     BlocklangError,
+    ChangedGlobalError,
     CompilationError,
     CompileTimeAssertionFailure,
     InterpreterError,
@@ -28,6 +29,7 @@ from blocklang.runtime.threads import get_num_threads, num_threads, set_num_thre
 
 __all__ = [
     "BlocklangError",
+    "ChangedGlobalError",
     "CompilationError",
     "CompileTimeAssertionFailure",
     "InterpreterError",

@@ -16,6 +16,7 @@ The tree:
     │   ├── CompileTimeAssertionFailure   `static_assert` was false
     │   └── InterpreterError              the kernel failed in interpreter mode
     ├── LaunchError                       the launch or its arguments are at fault
+    ├── ChangedGlobalError                a global that a strict kernel read has changed
     ├── ParseError                        IR text is at fault
     ├── UsageError                        a wrong pass name, level, file or option
     └── VerifyError                       a bug in blocklang: a pass broke the IR
@@ -122,6 +123,11 @@ class BlocklangError(Exception):
 class CompilationError(BlocklangError):
     """The user's kernel cannot be compiled."""
 
+    @property
+    def error_message(self) -> str:
+        """What happened, without place and help; Triton's name for `message`."""
+        return self.message
+
 
 class UnsupportedLanguageConstruct(CompilationError):
     """The kernel contains Python that has no meaning in a kernel."""
@@ -139,6 +145,10 @@ class LaunchError(BlocklangError, TypeError):
     """The launch of a kernel, or one of its arguments, is wrong. Also a `TypeError`."""
 
 
+class ChangedGlobalError(BlocklangError, RuntimeError):
+    """A global that a strict kernel read when it was compiled has another value now. Also a `RuntimeError`."""
+
+
 class ParseError(BlocklangError):
     """IR text is malformed; the location points into that text."""
 
@@ -149,3 +159,16 @@ class UsageError(BlocklangError):
 
 class VerifyError(BlocklangError):
     """The IR broke one of its rules. This is a bug in blocklang, never the user's fault."""
+
+
+def as_interpreter_error(error: CompilationError) -> CompilationError:
+    """The error that interpreter mode raises for what the compiler refuses: of a kind of its own, or the
+    same where that kind says more.
+    """
+    if isinstance(error, (InterpreterError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct)):
+        return error
+    failure = InterpreterError(
+        error.message, location=error.location, help=error.help, source=error.source
+    ).with_traceback(error.__traceback__)
+    failure.notes = error.notes
+    return failure

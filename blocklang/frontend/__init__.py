@@ -16,7 +16,7 @@ What operators and functions mean is not decided here but in `blocklang.language
 from __future__ import annotations
 
 from blocklang.frontend.arguments import NOT_CONSTEXPR, Argument
-from blocklang.frontend.build import BuiltKernel, build_kernel, build_with_dependencies
+from blocklang.frontend.build import BuiltKernel, build_kernel, build_with_dependencies, check_kernel
 from blocklang.frontend.scope import Dependency
 from blocklang.frontend.source import KernelSource, Parameter
 
@@ -29,4 +29,5 @@ __all__ = [
     "Parameter",
     "build_kernel",
     "build_with_dependencies",
+    "check_kernel",
 ]

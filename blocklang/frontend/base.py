@@ -9,10 +9,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from blocklang.diagnostics import BlocklangError, CompilationError, UnsupportedLanguageConstruct
 from blocklang.frontend.scope import Dependency, Environment, Frame
+from blocklang.frontend.strict import STRICT, broken_by, broken_by_value
 from blocklang.ir import Builder, Region
 
 # Fields that hold no code: contexts, kinds of quotes, comments on types.
@@ -75,18 +77,33 @@ def construct_name(node: ast.AST) -> str:
     return _PLAIN_NAMES.get(type(node), f"`{type(node).__name__}`")
 
 
+@dataclass(frozen=True)
+class Rules:
+    """How much the frontend accepts.
+
+    Attributes:
+        strict: only what Triton's frontend accepts (`strict`).
+        is_check: the kernel is going to be interpreted, and nothing else.
+    """
+
+    strict: bool = False
+    is_check: bool = False
+
+
 class Visitor:
     """Walks the syntax of one kernel and what it calls.
 
     Attributes:
         builder: where operations go.
         frame: the function that is being compiled.
+        rules: how much is accepted.
         dependencies: values from outside that were read.
     """
 
-    def __init__(self, builder: Builder, frame: Frame) -> None:
+    def __init__(self, builder: Builder, frame: Frame, rules: Rules = Rules()) -> None:
         self.builder = builder
         self.frame = frame
+        self.rules = rules
         self.dependencies: dict[str, Dependency] = {}
         self._rest: list[ast.stmt] = []
 
@@ -100,7 +117,10 @@ class Visitor:
         source = self.frame.source
         self.builder.location = source.locate(node)
         try:
-            return self._method(node)(node)
+            method = self._method(node)
+            if not self.rules.strict:
+                return method(node)
+            return self._strictly(method, node)
         except BlocklangError as error:
             if error.location is None:
                 error.location = self.builder.location
@@ -130,6 +150,24 @@ class Visitor:
             if name not in known and name not in _IGNORED_FIELDS and value not in (None, [], 0):
                 self.refuse(f"`{name}` of {construct_name(node)}")
         return method
+
+    def _strictly(self, method: Callable[[Any], Any], node: ast.AST) -> Any:
+        broken = broken_by(node)
+        if broken is not None:
+            self.refuse_strictly(broken)
+        result = method(node)
+        wrong = broken_by_value(result) if isinstance(node, ast.expr) else None
+        if wrong is not None:
+            self.refuse_strictly(wrong[0], *wrong[1])
+        return result
+
+    def refuse_strictly(self, rule: str, *details: object, at: ast.AST | None = None) -> None:
+        """Raise if the mode is strict: a rule of `strict.STRICT` is broken."""
+        if not self.rules.strict:
+            return
+        broken = STRICT[rule]
+        kind = UnsupportedLanguageConstruct if broken.is_syntax else CompilationError
+        raise kind(broken.text(*details), help=broken.help.format(*details), **self._place(at))  # type: ignore[arg-type]
 
     def refuse(self, what: str, *, help: str | None = None, at: ast.AST | None = None) -> NoReturn:
         """Raise: the construct has no meaning in a kernel."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from blocklang.depth import deep_recursion
 from blocklang.diagnostics import CompilationError
 from blocklang.frontend.arguments import Argument
+from blocklang.frontend.base import Rules
 from blocklang.frontend.names import assigned_names
 from blocklang.frontend.scope import Dependency, Frame
 from blocklang.frontend.source import KernelSource, Parameter
@@ -16,7 +17,7 @@ from blocklang.frontend.statements import Statements
 from blocklang.ir import Builder, Kernel
 from blocklang.ir.types import Type
 from blocklang.language.constexpr import constexpr
-from blocklang.language.context import use_builder
+from blocklang.language.context import silence, use_builder
 from blocklang.language.dtypes import dtype, type_from_ir
 from blocklang.language.promotion import literal_type
 from blocklang.language.tensor import tensor
@@ -36,13 +37,28 @@ class BuiltKernel:
     dependencies: tuple[Dependency, ...]
 
 
-def build_kernel(source: KernelSource, arguments: Sequence[Argument], *, name: str | None = None) -> Kernel:
+def build_kernel(
+    source: KernelSource, arguments: Sequence[Argument], *, name: str | None = None, strict: bool = False
+) -> Kernel:
     """Compile a function's source to Block IR; see `build_with_dependencies`."""
-    return build_with_dependencies(source, arguments, name=name).kernel
+    return build_with_dependencies(source, arguments, name=name, rules=Rules(strict)).kernel
+
+
+def check_kernel(source: KernelSource, arguments: Sequence[Argument], *, strict: bool = False) -> Kernel:
+    """Compile a kernel that is going to be interpreted, so that both modes refuse the same.
+
+    What serves to look into a run (`print`, `assert`, `breakpoint()`) is let through, and nothing is printed.
+    """
+    with silence():
+        return build_with_dependencies(source, arguments, rules=Rules(strict, is_check=True)).kernel
 
 
 def build_with_dependencies(
-    source: KernelSource, arguments: Sequence[Argument], *, name: str | None = None
+    source: KernelSource,
+    arguments: Sequence[Argument],
+    *,
+    name: str | None = None,
+    rules: Rules = Rules(),
 ) -> BuiltKernel:
     """Compile a function's source to Block IR, for arguments of these types and values.
 
@@ -50,6 +66,7 @@ def build_with_dependencies(
         source: the function.
         arguments: one for each parameter, by name, in any order.
         name: the kernel's name; the function's own by default.
+        rules: how much is accepted.
 
     Returns:
         The IR, whose arguments are the run-time ones, in the order of the parameters.
@@ -58,18 +75,18 @@ def build_with_dependencies(
         CompilationError: the kernel, or an argument for it, is wrong.
     """
     given = _by_parameter(source, arguments)
-    run_time = [a for _, a in given if not a.is_constexpr]
+    run_time = [leaf for _, argument in given for leaf in argument.run_time_leaves()]
     types = [a.type for a in run_time if a.type is not None]
     kernel = Kernel(
         name or source.name, types, [a.name for a in run_time], location=source.locate(source.node)
     )
     kernel.argument_attributes = [dict(a.attributes) for a in run_time]
     values = dict(zip((a.name for a in run_time), map(tensor, kernel.args), strict=True))
-    env = {p.name: values[p.name] if p.name in values else _compile_time(p, a) for p, a in given}
+    env = {p.name: _value_of(a, p.is_constexpr, values) for p, a in given}
     frame = Frame(source, source.name, env, frozenset(assigned_names(source.node.body)) | env.keys())
     frame.reset_flags()
     builder = Builder(kernel.body, location=kernel.location)
-    visitor = Statements(builder, frame)
+    visitor = Statements(builder, frame, rules)
     with use_builder(builder), deep_recursion():
         try:
             visitor.function_body(source.node.body)
@@ -114,11 +131,17 @@ def _checked(source: KernelSource, parameter: Parameter, argument: Argument | No
     return argument
 
 
-def _compile_time(parameter: Parameter, argument: Argument) -> Any:
-    """A compile-time argument's value; a number for a run-time parameter keeps its type."""
+def _value_of(argument: Argument, is_constexpr: bool, values: Mapping[str, tensor]) -> Any:
+    """What a parameter's name holds; a compile-time number for a run-time parameter keeps its type."""
+    if argument.items is not None:
+        # In a tuple the user's `constexpr` says which numbers are compile-time values.
+        items = [_value_of(a, isinstance(a.constexpr, constexpr), values) for a in argument.items]
+        return argument.kind(*items) if hasattr(argument.kind, "_fields") else tuple(items)
+    if argument.name in values:
+        return values[argument.name]
     value = argument.constexpr
     plain = value.value if isinstance(value, constexpr) else value
-    if parameter.is_constexpr or not isinstance(plain, (bool, int, float)):
+    if is_constexpr or not isinstance(plain, (bool, int, float)):
         return constexpr(value)
     return constexpr(plain, _stands_for(argument.type, plain))
 

@@ -8,17 +8,17 @@ import enum
 import inspect
 import types
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
 from blocklang.diagnostics import BlocklangError, CompilationError, Location
 from blocklang.frontend.base import fields
 from blocklang.frontend.expressions import PYTHON_REFUSALS, Expressions
-from blocklang.frontend.foreign import function_help, is_python_mathematics
-from blocklang.frontend.lookup import is_namedtuple_class, source_of
+from blocklang.frontend.foreign import HostFunction, function_help
+from blocklang.frontend.lookup import is_namedtuple_class, python_number, source_of
 from blocklang.frontend.names import assigned_names
 from blocklang.frontend.scope import FLAGS, RETURN, STOPPED, VALUE, Dependency, Frame
 from blocklang.frontend.source import KernelSource, is_constexpr_annotation
+from blocklang.frontend.strict import broken_by_call
 from blocklang.frontend.values import describe_kind, is_number
 from blocklang.language import dtypes as tl
 from blocklang.language import maths
@@ -113,8 +113,8 @@ class Calls(Expressions):
             return self._call_python(function, args, keywords)
         if isinstance(function, type) and issubclass(function, enum.Enum):
             return self._fold_python(function, args, keywords)
-        if is_python_mathematics(function):
-            return self._python_mathematics(function, args, keywords)
+        if isinstance(function, HostFunction):
+            return self._call_host(function, args, keywords)
         own = next((method for python, method in _PYTHON_CALLS if python is function), None)
         if own is not None:
             return self._call_python(own, [self, *args], keywords)
@@ -127,27 +127,21 @@ class Calls(Expressions):
             help="call functions of `tl`, and `@blocklang.jit` functions",
         )
 
-    def _python_mathematics(self, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
-        if not all(is_compile_time(v) for v in (*args, *keywords.values())):
-            name = function.__name__
-            self.fail(
-                f"`math.{name}` computes on numbers known at compile time, got "
-                f"{', '.join(map(describe_kind, args))}",
-                help=function_help(function),
-            )
-        return self._fold_python(function, args, keywords)
+    def _call_host(self, host: HostFunction, args: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run a function of Python's, on values known at compile time."""
+        if all(is_compile_time(v) for v in (*args, *keywords.values())):
+            return python_number(call_python(constexpr_function(host.function), args, keywords))
+        given = ", ".join(map(describe_kind, (*args, *keywords.values())))
+        help = function_help(host.function)
+        if help is None:
+            help = f"put `@blocklang.jit` above `def {host.function.__name__}`"
+        self.fail(f"`{host.path}` is Python's and takes values known at compile time, got {given}", help=help)
 
     def _depends_on_python(self, function: Any) -> None:
-        """Note the user's Python that runs at compile time: another text compiles the kernel anew."""
         fn = getattr(function, "fn", None)
-        codes = [fn] if fn is not None else list(function.user_functions)
-        for each in codes:
+        for each in [fn] if fn is not None else function.user_functions:
             plain = getattr(each, "fn", each)
-            plain = getattr(plain, "__func__", plain)
-            code = getattr(plain, "__code__", None)
-            if code is not None:
-                key = f"python {code.co_filename}:{code.co_firstlineno} {code.co_qualname}"
-                self.dependencies.setdefault(key, Dependency(code.co_name, code, partial(_code_of, plain)))
+            self._depends_on_code(function.__name__, getattr(plain, "__func__", plain))
 
     def _callable(self, value: Any) -> Any:
         """Jitted functions as something that language functions can call."""
@@ -167,6 +161,9 @@ class Calls(Expressions):
         except TypeError as error:
             names = ", ".join(signature.parameters)
             self.fail(f"{name}(): {error}", help=f"the parameters of `{name}` are ({names})")
+        wrong = broken_by_call(name, [getattr(function, "__self__", None), *args, *keywords.values()])
+        if wrong is not None:
+            self.refuse_strictly(wrong[0], *wrong[1])
         return function(*args, **keywords)
 
     def _call_python(self, function: Callable[..., Any], args: list[Any], keywords: dict[str, Any]) -> Any:
@@ -193,7 +190,16 @@ class Calls(Expressions):
 
     # ---- Python's functions that have a meaning of their own ----
 
+    def _breakpoint(self, *args: Any, **keywords: Any) -> None:
+        if not self.rules.is_check:
+            self.refuse(
+                "`breakpoint()`",
+                help="a debugger stops in kernels that run with `@blocklang.jit(interpret=True)`",
+            )
+
     def _refuse_print(self, *args: Any, **keywords: Any) -> Any:
+        if self.rules.is_check:
+            return
         self.refuse(
             "`print` yet",
             help="store what you want to see; print compile-time values with `tl.static_print`, or run with "
@@ -376,10 +382,6 @@ def _endless(caller: Frame, name: str, place: Location) -> CompilationError:
     )
 
 
-def _code_of(function: Any) -> Any:
-    return function.__code__
-
-
 def _is_language(function: Any) -> bool:
     """True for functions of the language, methods of its values, and constructors of its types."""
     if is_builtin(function):
@@ -402,6 +404,7 @@ def _is_method_of_plain_value(function: Any) -> bool:
 
 
 _PYTHON_CALLS: tuple[tuple[Any, Callable[..., Any]], ...] = (
+    (builtins.breakpoint, Calls._breakpoint),
     (builtins.print, Calls._refuse_print),
     (builtins.range, Calls._refuse_range),
     (builtins.min, Calls._min),

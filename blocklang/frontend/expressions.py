@@ -131,9 +131,12 @@ class Expressions(Lookup):
         value = self.visit(node.operand)
         if isinstance(node.op, ast.Not):
             if isinstance(value, tensor):
+                self._check_bool("not", value)
                 return logical_not(value)
             return not unwrap(value)
         symbol, function = _UNARY[type(node.op)]
+        if symbol == "+" and isinstance(value, tensor):
+            self.refuse_strictly("unary plus")
         return self.apply(symbol, function, value)
 
     @fields("left", "ops", "comparators")
@@ -155,6 +158,8 @@ class Expressions(Lookup):
             return self._contains(left, right) == isinstance(op, ast.In)
         symbol, function = _COMPARE[type(op)]
         if symbol in ("==", "!=") and children(unwrap(left)) is not None:
+            if not is_compile_time(left) or not is_compile_time(right):
+                self.refuse_strictly("compared tuples")
             return self.apply(symbol, equal if symbol == "==" else unequal, left, right)
         if unwrap(left) is None or unwrap(right) is None:
             if symbol not in ("==", "!="):
@@ -187,6 +192,7 @@ class Expressions(Lookup):
         if not isinstance(first, tensor):
             decided = bool(unwrap(first)) == (name == "or")
             return first if decided else rest()
+        self._check_bool(name, first)
         if is_block(first):
             return logical(name, first, rest())
         region = Region()
@@ -195,12 +201,20 @@ class Expressions(Lookup):
         if not isinstance(second, tensor) and not is_number(second):
             discard(region)
             self.fail(f"`{name}` cannot give {describe_kind(first)} or {describe_kind(second)}")
+        if isinstance(second, tensor):
+            self._check_bool(name, second)
         both_bool = first.dtype.is_int1() and (is_number(second) or to_tensor(second).dtype.is_int1())
         if both_bool and all(op.is_pure for op in region.ops):
             for op in list(region.ops):
                 self.builder.insert(op.detach())
             return logical(name, first, bool(unwrap(second)) if is_number(second) else second)
         return self._branching(name, first, region, second)
+
+    def _check_bool(self, name: str, value: tensor) -> None:
+        if not value.dtype.is_int1():
+            self.refuse_strictly(
+                "operand of and, or, not", name, value.dtype, value.dtype.primitive_bitwidth, at=None
+            )
 
     def _branching(self, name: str, first: tensor, region: Region, second: Any) -> tensor:
         """The operand that decides, from an `if`: both in their common type."""
@@ -278,6 +292,7 @@ class Expressions(Lookup):
     ) -> Any:
         """Both arms as one tree, with an `_Arm` for each leaf whose values are added to `sides`."""
         if is_alike(a, b):
+            self.refuse_strictly("ternary", describe_kind(a), describe_kind(b))
             pairs = zip(children(a) or (), children(b) or (), strict=True)
             return remake(a, [self._merged_arms(x, y, regions, sides) for x, y in pairs])
         if children(a) is not None or children(b) is not None:
@@ -286,6 +301,8 @@ class Expressions(Lookup):
                 help="both must have one form",
             )
         first, second = self._arm(a, b, regions[0]), self._arm(b, a, regions[1])
+        if first is None or second is None:
+            self.refuse_strictly("ternary", describe_kind(a), describe_kind(b))
         if first is None and second is None and same_compile_time(a, b):
             return a
         if first is None or second is None or first.value.type != second.value.type:
@@ -377,7 +394,10 @@ class Expressions(Lookup):
         generator = node.generators[0]
         if generator.is_async:
             self.refuse("an `async` comprehension")
-        items = self.static_items(self.visit_iterable(generator.iter), generator.iter)
+        iterable = self.visit_iterable(generator.iter)
+        if not isinstance(unwrap(iterable), (tuple, list)):
+            self.refuse_strictly("comprehension over range", at=generator.iter)
+        items = self.static_items(iterable, generator.iter)
         names = [n.id for n in ast.walk(generator.target) if isinstance(n, ast.Name)]
         saved = {name: self.env.get(name, MISSING) for name in names}
         values: list[Any] = []

@@ -63,6 +63,8 @@ def attribute_help(name: str) -> str | None:
 
 def function_help(value: Any) -> str | None:
     """What stands for a function or dtype of a library of the host; None for anything else."""
+    if not callable(value):
+        return None
     module = getattr(value, "__module__", None) or type(value).__module__ or ""
     if module.split(".")[0] not in _FOREIGN and type(value).__module__.split(".")[0] not in _FOREIGN:
         return None
@@ -75,6 +77,18 @@ def function_help(value: Any) -> str | None:
     return f"write `tl.{name}`"
 
 
-def is_python_mathematics(value: Any) -> bool:
-    """True for a function of Python's `math`, which computes on compile-time numbers."""
-    return isinstance(value, types.BuiltinFunctionType) and value.__module__ == "math"
+class HostFunction:
+    """A function of Python's that a kernel names as `module.function`: it computes on compile-time values."""
+
+    def __init__(self, function: Any, path: str) -> None:
+        self.function = function
+        self.path = path
+        self.__name__: str = path
+
+    def __repr__(self) -> str:
+        return f"the Python function `{self.path}`"
+
+
+def is_host_function(value: Any) -> bool:
+    """True for a function of a module: of Python's `math`, of NumPy, or the user's own."""
+    return isinstance(value, (types.BuiltinFunctionType, types.FunctionType)) or type(value).__name__ == "ufunc"

@@ -10,13 +10,15 @@ import builtins
 import difflib
 import enum
 import types
+from functools import partial
 from typing import Any
 
 from blocklang.diagnostics import CompilationError
-from blocklang.frontend.foreign import attribute_help, function_help, is_python_mathematics
+from blocklang.frontend.foreign import HostFunction, attribute_help, function_help, is_host_function
 from blocklang.frontend.loops import Loops
 from blocklang.frontend.scope import Dependency, Frame
 from blocklang.frontend.source import KernelSource
+from blocklang.frontend.strict import STRICT_PYTHON_NAMES, is_strict_global
 from blocklang.language import dtypes as tl
 from blocklang.language.aggregate import Aggregate, BoundMethod, constexpr_function, is_aggregate_class
 from blocklang.language.compound import children
@@ -43,7 +45,7 @@ PYTHON_NAMES = frozenset(
             "getattr",
             "hasattr",
         ),
-        *("tuple", "list", "print", "zip", "enumerate", "reversed", "sum", "round"),
+        *("tuple", "list", "print", "breakpoint", "zip", "enumerate", "reversed", "sum", "round"),
     }
 )
 _PYTHON_OBJECTS = frozenset(id(getattr(builtins, name)) for name in PYTHON_NAMES)
@@ -85,6 +87,8 @@ class Lookup(Loops):
             read = lambda: source.globals[name]  # noqa: E731
             return self._depends(name, source.globals[name], read, f"the global `{name}`")
         if name in PYTHON_NAMES:
+            if name not in STRICT_PYTHON_NAMES:
+                self.refuse_strictly("python name", name)
             return getattr(builtins, name)
         if hasattr(builtins, name):
             self.refuse(
@@ -106,6 +110,8 @@ class Lookup(Loops):
         return self._depends(name, value, read, f"`{name}`, captured from the function around the kernel,")
 
     def _depends(self, name: str, value: Any, read: Any, what: str) -> Any:
+        if "." not in name and not is_strict_global(value):
+            self.refuse_strictly("global", name)
         self.check_visible(value, what)
         value = python_number(value)
         if not isinstance(value, types.ModuleType) and not is_builtin(value):
@@ -159,7 +165,7 @@ class Lookup(Loops):
                 )
             )
             or isinstance(value, (constexpr_function, BoundMethod))
-            or is_python_mathematics(value)
+            or isinstance(value, HostFunction)
             or isinstance(value, types.SimpleNamespace)
             or getattr(value, "is_local_function", False)
         )
@@ -200,7 +206,17 @@ class Lookup(Loops):
             is_builtin(value) or isinstance(value, type)
         ):
             return value
+        if is_host_function(value) and not self._is_visible(value):
+            self._depends_on_code(path, value)
+            return HostFunction(value, path)
         return self._depends(path, value, lambda: getattr(module, name), f"`{path}`")
+
+    def _depends_on_code(self, name: str, function: Any) -> None:
+        """Note a Python function that may run at compile time: another text compiles the kernel anew."""
+        code = getattr(function, "__code__", None)
+        if code is not None:
+            key = f"python {code.co_filename}:{code.co_firstlineno} {code.co_qualname}"
+            self.dependencies.setdefault(key, Dependency(name, code, partial(getattr, function, "__code__")))
 
 
 def python_number(value: Any) -> Any:

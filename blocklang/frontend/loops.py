@@ -32,6 +32,13 @@ _BROKEN = "<broken>"
 Bounds = tuple[tensor, tensor, tensor]
 
 
+def implicit_continue(last: ast.stmt) -> ast.stmt:
+    """The `continue` in which every round ends."""
+    node = ast.copy_location(ast.Continue(), last)
+    node.is_implicit = True  # type: ignore[attr-defined]
+    return node
+
+
 class Loops(Branches):
     """Loops at run time, and unrolled ones."""
 
@@ -114,7 +121,7 @@ class Loops(Branches):
         """Compile the body, which ends in a `continue`; the result is the environment at its end."""
         self.frame.loops.append(Loop(frozenset(carry.names)))
         try:
-            self.statements([*body, ast.copy_location(ast.Continue(), body[-1])])
+            self.statements([*body, implicit_continue(body[-1])])
         finally:
             self.frame.loops.pop()
         return self.env
@@ -170,6 +177,8 @@ class Loops(Branches):
             test = condition(node.test)
             endless = not isinstance(test, tensor) and bool(unwrap(test))
             go_on = to_tensor(True) if endless else test
+        if not isinstance(test, tensor):
+            self.refuse_strictly("static while", at=node.test)
         if not isinstance(go_on, tensor):
             discard(before)
             self.statements(node.orelse)
@@ -256,7 +265,7 @@ class Loops(Branches):
         self.frame.loops.append(Loop(None))
         try:
             self.assign(node.target, item)
-            self.statements([*node.body, ast.copy_location(ast.Continue(), node.body[-1])])
+            self.statements([*node.body, implicit_continue(node.body[-1])])
         finally:
             self.frame.loops.pop()
 

@@ -86,6 +86,7 @@ class Frame:
         parent: the frame around a nested function, whose names it sees.
         caller: the frame that called, and the place of the call.
         loops: the loops around the current statement, innermost last.
+        declared: names that were declared constexpr, each with the statement.
     """
 
     source: KernelSource
@@ -96,6 +97,7 @@ class Frame:
     caller: tuple[Frame, Location] | None = None
     loops: list[Loop] = field(default_factory=list)
     depth: int = 0
+    declared: dict[str, object] = field(default_factory=dict)
 
     def stopped(self) -> bool:
         return bool(self.env.get(STOPPED))

@@ -10,7 +10,7 @@ from blocklang.diagnostics import CompileTimeAssertionFailure
 from blocklang.frontend.base import fields
 from blocklang.frontend.calls import Calls, LocalFunction
 from blocklang.frontend.expressions import PYTHON_REFUSALS
-from blocklang.frontend.scope import BREAK, CONTINUE, RETURN, STOPPED, VALUE
+from blocklang.frontend.scope import BREAK, CONTINUE, RETURN, STOPPED, VALUE, Undefined
 from blocklang.frontend.source import is_constexpr_annotation
 from blocklang.frontend.values import describe_kind, hint, run_time
 from blocklang.language.constexpr import constexpr, is_compile_time, unwrap
@@ -76,6 +76,7 @@ class Statements(Calls):
         if not is_constexpr_annotation(ast.unparse(node.annotation)):
             self.assign(node.target, run_time(value))
             return
+        self._declare(node)
         if not is_compile_time(value):
             self.fail(
                 f"a constexpr must be known at compile time, got {describe_kind(value)}",
@@ -83,6 +84,20 @@ class Statements(Calls):
                 help="drop the annotation, or compute it from literals, shapes and `tl.constexpr` parameters",
             )
         self.assign(node.target, constexpr(value))
+
+    def _declare(self, node: ast.AnnAssign) -> None:
+        """A constexpr is declared once; a round of an unrolled loop may declare it again."""
+        if not isinstance(node.target, ast.Name):
+            return
+        name = node.target.id
+        if name in self.env and not isinstance(self.env[name], Undefined):
+            if self.rules.strict or self.frame.declared.get(name) is not node:
+                self.fail(
+                    f"`{name}` is already defined, and a constexpr cannot be reassigned",
+                    at=node.target,
+                    help="use another name",
+                )
+        self.frame.declared[name] = node
 
     @fields("value")
     def visit_Expr(self, node: ast.Expr) -> None:
@@ -117,6 +132,8 @@ class Statements(Calls):
             stages = unwrap(iterable.num_stages)
             self.range_loop(node, iterable.bounds(), stages if isinstance(stages, int) else 0)
             return
+        if not isinstance(iterable, static_range):
+            self.refuse_strictly("loop over values", at=node.iter)
         items = self.static_items(iterable, node.iter)
         self.unrolled_loop(node, items)
 
@@ -174,6 +191,8 @@ class Statements(Calls):
         value = None if node.value is None else self.visit(node.value)
         if self.frame.depth == 0 and value is not None:
             self.fail("a kernel cannot return a value", help="store it to an array")
+        if any(loop.carried is not None for loop in self.frame.loops):
+            self.refuse_strictly("return in loop")
         self.env[VALUE] = value
         self._jump(RETURN)
 
@@ -195,6 +214,8 @@ class Statements(Calls):
     def visit_Assert(self, node: ast.Assert) -> None:
         test = self.visit(node.test)
         if not is_compile_time(test):
+            if self.rules.is_check:
+                return
             self.refuse(
                 f"an `assert` on a run-time value ({describe_kind(test)}) yet",
                 help="assert on compile-time values, or store what is to be checked",

@@ -16,10 +16,9 @@ from typing import Any, NoReturn
 from blocklang.diagnostics import (
     BlocklangError,
     CompilationError,
-    CompileTimeAssertionFailure,
     InterpreterError,
     Location,
-    UnsupportedLanguageConstruct,
+    as_interpreter_error,
 )
 from blocklang.interpreter.address_space import AddressSpace
 from blocklang.interpreter.eager import EagerBuilder, EagerMachine, EagerValue
@@ -40,10 +39,12 @@ class LaunchArgument:
         value: for a pointer an array (NumPy's, or a description as `address_space.GlobalArray`), for a
             scalar a number, for a compile-time value anything.
         type: of the run-time argument; None for a compile-time value.
+        items: of a tuple, an argument for each item; `value` is then its class.
     """
 
     value: Any
     type: ScalarType | PointerType | None = None
+    items: tuple[LaunchArgument, ...] | None = None
 
 
 def interpret_launch(
@@ -66,7 +67,7 @@ def interpret_launch(
         CompileTimeAssertionFailure: a `static_assert` was false.
     """
     extents = grid_extents(grid)
-    arrays = [(n, a.value) for n, a in arguments.items() if isinstance(a.type, PointerType)]
+    arrays = [array for n, a in arguments.items() for array in _arrays(n, a)]
     memory = AddressSpace(arrays)
     rules_builder = EagerBuilder(EagerMachine(memory, (0, 0, 0), extents))
     rules = Rules(rules_builder, code_of)
@@ -78,7 +79,18 @@ def interpret_launch(
             function(**values)
 
 
+def _arrays(name: str, argument: LaunchArgument) -> Iterator[tuple[str, Any]]:
+    if argument.items is not None:
+        for index, item in enumerate(argument.items):
+            yield from _arrays(f"{name}.{index}", item)
+    elif isinstance(argument.type, PointerType):
+        yield name, argument.value
+
+
 def _value(name: str, argument: LaunchArgument) -> Any:
+    if argument.items is not None:
+        items = [_value(f"{name}.{index}", item) for index, item in enumerate(argument.items)]
+        return argument.value(*items) if hasattr(argument.value, "_fields") else tuple(items)
     if argument.type is None:
         return constexpr(argument.value)
     value = EagerValue(argument.type, argument_data(name, argument.type, argument.value))
@@ -113,11 +125,8 @@ def _errors_at_the_users_line(rules: Rules, code: Code) -> Iterator[None]:
 
 
 def _raise(error: BlocklangError, rules: Rules) -> NoReturn:
-    kept = (InterpreterError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct)
-    if isinstance(error, CompilationError) and not isinstance(error, kept):
-        error = InterpreterError(
-            error.message, location=error.location, help=error.help, source=error.source
-        ).with_traceback(error.__traceback__)
+    if isinstance(error, CompilationError):
+        error = as_interpreter_error(error)
     error.add_note(_program(rules))
     raise error from None
 

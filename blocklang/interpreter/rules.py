@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+import types
 from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from types import CodeType
@@ -83,7 +84,12 @@ class Rules:
         if _takes_function(function):
             return partial(self._call_with_functions, function)
         code = self.code_of(function)
-        return function if code is None else self.function_of(code)
+        if code is not None:
+            return self.function_of(code)
+        is_known = getattr(function, "__code__", None) in self.codes  # a function of the kernel's own
+        if is_known or not _is_of_the_host(function):
+            return function
+        return partial(_call_python, constexpr_function(function))
 
     def _call_with_functions(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         return function(
@@ -373,6 +379,17 @@ _WITH_FUNCTIONS = (
     tensor.reduce,
     tensor.associative_scan,
 )
+
+
+def _is_of_the_host(function: Any) -> bool:
+    """True for a function of a module that is not the language's: it takes plain values."""
+    if isinstance(function, np.ufunc):
+        return True
+    if isinstance(function, types.FunctionType):
+        return (function.__module__ or "").split(".")[0] != "blocklang"
+    owner = getattr(function, "__self__", None)
+    is_builtin = isinstance(function, types.BuiltinFunctionType)
+    return is_builtin and isinstance(owner, types.ModuleType) and owner is not builtins
 
 
 def _takes_function(function: Any) -> bool:

@@ -17,6 +17,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from blocklang.jit.specialisation import is_same_constant
+from blocklang.language.aggregate import is_aggregate_class
+from blocklang.language.constexpr import constexpr, unwrap
 
 _MISSING = object()
 _IMMUTABLE = (bool, int, float, complex, str, bytes, type(None))
@@ -61,6 +63,10 @@ class Watched:
         return (id(self.container), name, 0 if self.value is _MISSING else id(self.value))
 
 
+def _is_constant(value: Any) -> bool:
+    return isinstance(value, constexpr) or (value is not _MISSING and _is_plain(value))
+
+
 def _is_plain(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(_is_plain(item) for item in value)
@@ -83,6 +89,16 @@ class Captured:
     def hold(self) -> bool:
         """True if every value is what it was."""
         return all(watched.holds() for watched in self.watched)
+
+    def changed_constants(self) -> list[str]:
+        """The names whose compile-time values are others now, in a strict kernel's sense: numbers, strings,
+        tuples and `constexpr`s; a function that was defined anew is compiled anew.
+        """
+        return [
+            watched.name or "a captured variable"
+            for watched in self.watched
+            if _is_constant(watched.value) and not is_same_constant(unwrap(watched.read()), unwrap(watched.value))
+        ]
 
     @property
     def is_told_by_identity(self) -> bool:
@@ -115,6 +131,8 @@ def _functions_in(value: Any) -> list[types.FunctionType]:
     """The user's functions that a value is or holds: kernels, plain functions, methods, tuples of these."""
     if isinstance(value, tuple):
         return [fn for item in value for fn in _functions_in(item)]
+    if is_aggregate_class(value):
+        return [fn for item in value.user_functions for fn in _functions_in(item)]
     if isinstance(value, types.MethodType):
         value = value.__func__
     function = _instance_attributes(value).get("fn", value)  # a kernel's function

@@ -14,12 +14,21 @@ import itertools
 import os
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from blocklang.diagnostics import BlocklangError, LaunchError, Location, VerifyError
-from blocklang.frontend import Argument, KernelSource, build_kernel
+from blocklang.depth import deep_recursion
+from blocklang.diagnostics import (
+    BlocklangError,
+    ChangedGlobalError,
+    CompilationError,
+    LaunchError,
+    Location,
+    VerifyError,
+    as_interpreter_error,
+)
+from blocklang.frontend import Argument, KernelSource, build_kernel, check_kernel
 from blocklang.ir import Kernel
 from blocklang.ir.rewriting import clone_kernel
 from blocklang.jit.aliasing import CLASSES, alias_class, written_arguments
@@ -32,11 +41,15 @@ from blocklang.jit.specialisation import (
     DIVISOR,
     ConstantSpec,
     Described,
+    Leaf,
     Spec,
     Specialisation,
+    TupleSpec,
     TypedSpec,
+    constants_in,
     describe,
     describe_or_imagine,
+    leaves_of,
     slots_of,
     specs_from_text,
 )
@@ -54,12 +67,12 @@ _MAXIMUM_VERSIONS = 16  # per specialisation: one for each set of values of the 
 
 @dataclass(frozen=True)
 class Executable:
-    """A version in memory: the compiled kernel, its loaded code, and which parameters fill its slots."""
+    """A version in memory: the compiled kernel, its loaded code, and which arguments fill its slots."""
 
     specialisation: Specialisation
     compiled: CompiledKernel
     loaded: LoadedKernel
-    slot_positions: tuple[int, ...]
+    slot_paths: tuple[tuple[int, ...], ...]
     launches: itertools.count[int] = field(default_factory=itertools.count)
 
 
@@ -136,6 +149,7 @@ class JITFunction:
         fn: Callable[..., Any],
         *,
         interpret: bool = False,
+        strict: bool = False,
         do_not_specialize: Sequence[str | int] = (),
         do_not_specialize_on_alignment: Sequence[str | int] = (),
         debug: bool = False,
@@ -150,12 +164,14 @@ class JITFunction:
         self.params: tuple[Parameter, ...] = self.signature.parameters
         self.arg_names = [p.name for p in self.params]
         self.interpret = interpret or _is_on(os.environ.get("BLOCKLANG_INTERPRET", ""))
+        self.strict = strict
         self.debug = debug
         self.noinline = noinline
         self._repr = repr
         self._launch_metadata = launch_metadata
         self._version = version
         self._lock = threading.Lock()
+        self._first_captured: Captured | None = None
         self._versions: dict[tuple[Spec | bool, ...], tuple[Version, ...]] = {}
         start = JITFunction._interpret if self.interpret else JITFunction._start
         self._chain = Chain(start, JITFunction._launch)
@@ -211,7 +227,7 @@ class JITFunction:
         call = self._prepare(args, kwargs, describe)
         extents = self._extents(grid, call.values, call.options)
         executable = call.executable
-        slots = slots_of([_slot(call.described[position][1]) for position in executable.slot_positions])
+        slots = slots_of([_slot(call.described, path) for path in executable.slot_paths])
         if is_recording():
             launch = Launch(self, executable.specialisation, executable.compiled, extents, slots)
             note_launch(launch)
@@ -222,7 +238,9 @@ class JITFunction:
             executable.loaded.launch(slots, extents, call.options.num_threads or get_num_threads())
         except LaunchError as error:
             raise self.signature.error(error.message, error.help) from None
-        if next(executable.launches) >= WARM_LAUNCHES:
+        if next(executable.launches) >= WARM_LAUNCHES and not any(
+            isinstance(spec, TupleSpec) for spec in call.specs
+        ):
             self._chain.add(call.version, self._warm_launch(args, kwargs, call))
         return executable.compiled
 
@@ -237,7 +255,15 @@ class JITFunction:
         values = self.signature.bind(args, own)
         described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
         extents = self._extents(grid, values, options)
+        self._checked((*(spec for spec, _ in described), options.debug))
         interpret_arguments(self.source, self.params, values, described, extents, _source_of)
+
+    def _checked(self, key: tuple[Spec | bool, ...]) -> None:
+        """Compile the kernel as far as the frontend goes: what is refused there is not interpreted either."""
+        try:
+            self._find_version(key)
+        except CompilationError as error:
+            raise as_interpreter_error(error) from None
 
     def _prepare(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], describe: Callable[..., Described]
@@ -261,7 +287,7 @@ class JITFunction:
             options=call.options.values,
             written=call.version.written,
             alias=call.executable.specialisation.alias,
-            slot_positions=call.executable.slot_positions,
+            slot_positions=tuple(path[0] for path in call.executable.slot_paths),
             captured=call.version.captured,
             loaded=call.executable.loaded,
             result=call.executable.compiled,
@@ -292,7 +318,7 @@ class JITFunction:
 
     def block_ir(self, specialisation: Specialisation) -> Kernel:
         """The kernel's Block IR, built anew."""
-        kernel = build_kernel(self.source, self._arguments(specialisation.specs))
+        kernel = build_kernel(self.source, self._arguments(specialisation.specs), strict=self.strict)
         kernel.attributes["alias"] = specialisation.alias
         return kernel
 
@@ -308,7 +334,7 @@ class JITFunction:
         return self._find_executable(version, specialisation).compiled
 
     def _arguments(self, specs: Sequence[Spec]) -> list[Argument]:
-        return [_argument(p, spec) for p, spec in zip(self.params, specs, strict=True)]
+        return [_argument(p.name, spec) for p, spec in zip(self.params, specs, strict=True)]
 
     def _executable(
         self,
@@ -318,12 +344,12 @@ class JITFunction:
         options: LaunchOptions,
     ) -> Executable:
         arrays: list[tuple[Array, bool]] = []
-        for parameter, (_, value) in zip(self.params, described, strict=True):
-            if isinstance(value, Array):
-                is_written = parameter.name in version.written
-                if is_written and not value.writable:
-                    raise self._read_only(parameter)
-                arrays.append((value, is_written))
+        for leaf in leaves_of(self.arg_names, described):
+            if isinstance(leaf.value, Array):
+                is_written = leaf.name in version.written
+                if is_written and not leaf.value.writable:
+                    raise self._read_only(leaf.name)
+                arrays.append((leaf.value, is_written))
         alias = alias_class(arrays)
         executable = version.executables.get(alias)
         if executable is None:
@@ -331,18 +357,31 @@ class JITFunction:
             executable = self._find_executable(version, specialisation)
         return executable
 
-    def _read_only(self, parameter: Parameter) -> LaunchError:
+    def _read_only(self, name: str) -> LaunchError:
         return self.signature.error(
-            f"argument {parameter.name!r} is a read-only array, and the kernel stores to it",
-            f"pass a copy, or make the array writable: `{parameter.name}.flags.writeable = True`",
+            f"argument {name!r} is a read-only array, and the kernel stores to it",
+            f"pass a copy, or make the array writable: `{name}.flags.writeable = True`",
         )
 
     def _find_version(self, key: tuple[Spec | bool, ...]) -> Version:
         version = self._known_version(key)
         if version is None:
+            if self.strict:
+                self._refuse_changed_globals()
             with self._lock:
                 version = self._known_version(key) or self._build_version(key)
         return version
+
+    def _refuse_changed_globals(self) -> None:
+        """In strict mode a global must keep the value that it had when the kernel was first compiled."""
+        names = [] if self._first_captured is None else self._first_captured.changed_constants()
+        if names:
+            raise ChangedGlobalError(
+                f"global variable {names[0]} has changed since {self.signature.name} was compiled, and a strict "
+                "kernel keeps the value of its first compilation",
+                location=self.location,
+                help="pass it as a `tl.constexpr` argument",
+            )
 
     def _known_version(self, key: tuple[Spec | bool, ...]) -> Version | None:
         for version in self._versions.get(key, ()):
@@ -350,14 +389,16 @@ class JITFunction:
                 return version
         return None
 
+    @deep_recursion()
     def _build_version(self, key: tuple[Spec | bool, ...]) -> Version:
         specs = [spec for spec in key if isinstance(spec, Spec)]
-        constants = [spec.value for spec in specs if isinstance(spec, ConstantSpec)]
         captured = Captured(
-            [self.fn, *constants]
+            [self.fn, *constants_in(specs)]
         )  # before the kernel is built: a change meanwhile is seen later
-        kernel = build_kernel(self.source, self._arguments(specs))
+        build = check_kernel if self.interpret else build_kernel
+        kernel = build(self.source, self._arguments(specs), strict=self.strict)
         version = Version(written_arguments(kernel), captured, kernel)
+        self._first_captured = self._first_captured or captured
         # Another thread may be reading the old tuple.
         self._versions[key] = (version, *self._versions.get(key, ())[: _MAXIMUM_VERSIONS - 1])
         return version
@@ -370,33 +411,48 @@ class JITFunction:
                 version.executables[specialisation.alias] = executable
             return executable
 
+    @deep_recursion()
     def _compile(self, version: Version, specialisation: Specialisation) -> Executable:
         from blocklang.compiler import CompileOptions, compile_kernel  # loads llvmlite
 
         kernel = clone_kernel(version.kernel)
         kernel.attributes["alias"] = specialisation.alias
         compiled = compile_kernel(kernel, options=CompileOptions())
-        positions = tuple(self.signature.by_name[name].position for name in compiled.abi.argument_names)
-        return Executable(
-            specialisation, compiled, LoadedKernel(compiled.abi, compiled.object_code), positions
-        )
+        paths = {leaf.name: leaf.path for leaf in _typed_leaves(specialisation)}
+        slots = tuple(paths[name] for name in compiled.abi.argument_names)
+        return Executable(specialisation, compiled, LoadedKernel(compiled.abi, compiled.object_code), slots)
 
 
 def _source_of(value: object) -> KernelSource | None:
     return value.source if isinstance(value, JITFunction) else None
 
 
-def _argument(parameter: Parameter, spec: Spec) -> Argument:
+def _typed_leaves(specialisation: Specialisation) -> Iterator[Leaf]:
+    described = [(spec, _no_values(spec)) for spec in specialisation.specs]
+    return leaves_of(specialisation.names, described)
+
+
+def _no_values(spec: Spec) -> Any:
+    return tuple(map(_no_values, spec.items)) if isinstance(spec, TupleSpec) else None
+
+
+def _argument(name: str, spec: Spec) -> Argument:
     if isinstance(spec, ConstantSpec):
-        return Argument(parameter.name, constexpr=spec.value)
+        return Argument(name, constexpr=spec.value)
+    if isinstance(spec, TupleSpec):
+        items = tuple(_argument(f"{name}.{index}", item) for index, item in enumerate(spec.items))
+        return Argument(name, items=items, kind=spec.kind)
     assert isinstance(spec, TypedSpec)
     attributes = {"divisible": DIVISOR} if spec.divisible else {}
-    return Argument(parameter.name, type=spec.type, attributes=attributes)
+    return Argument(name, type=spec.type, attributes=attributes)
 
 
-def _slot(value: Array | int | None) -> int:
+def _slot(described: Sequence[Described], path: tuple[int, ...]) -> int:
+    value = described[path[0]][1]
+    for index in path[1:]:
+        value = value[index]
     assert value is not None, "a constant fills no slot"
-    return value if isinstance(value, int) else value.address
+    return value if isinstance(value, int) else int(value.address)
 
 
 _functions: weakref.WeakSet[JITFunction] = weakref.WeakSet()
@@ -421,6 +477,7 @@ def jit(
     /,
     *,
     interpret: bool = False,
+    strict: bool = False,
     do_not_specialize: Sequence[str | int] = (),
     do_not_specialize_on_alignment: Sequence[str | int] = (),
     debug: bool = False,
@@ -435,6 +492,7 @@ def jit(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     Args:
         interpret: run the Python lines themselves, with NumPy; also for every kernel with
             BLOCKLANG_INTERPRET=1.
+        strict: accept only what Triton's frontend accepts, in the kernel and in all that it calls.
         do_not_specialize: parameters (names or positions) of which every value shares one version.
         do_not_specialize_on_alignment: parameters whose divisibility by 16 is not looked at.
         debug: versions of their own for a debugging compiler; it has no checks yet.

@@ -15,8 +15,9 @@ from blocklang.frontend import KernelSource
 from blocklang.interpreter import LaunchArgument, interpret_launch
 from blocklang.ir.types import I32, ScalarType
 from blocklang.jit.parameters import Parameter
-from blocklang.jit.specialisation import Described, TypedSpec
-from blocklang.runtime.arrays import NUMPY_DTYPES, Array
+from blocklang.jit.specialisation import Described, Payload, TupleSpec, TypedSpec
+from blocklang.language.constexpr import constexpr
+from blocklang.runtime.arrays import NUMPY_DTYPES
 from blocklang.runtime.grids import Grid
 
 
@@ -37,19 +38,23 @@ def interpret_arguments(
         source_of: the source of another kernel that this one calls.
     """
     arguments = {
-        parameter.name: _argument(parameter, value, *description)
+        parameter.name: _argument(parameter.is_constexpr, value, *description)
         for parameter, value, description in zip(parameters, values, described, strict=True)
     }
     interpret_launch(source, arguments, grid, code_of=source_of)
 
 
-def _argument(parameter: Parameter, value: Any, spec: object, payload: Array | int | None) -> LaunchArgument:
+def _argument(is_constexpr: bool, value: Any, spec: object, payload: Payload) -> LaunchArgument:
+    if isinstance(spec, TupleSpec):
+        items = zip(value, spec.items, payload, strict=True)
+        arguments = tuple(_argument(isinstance(v, constexpr), v, s, p) for v, s, p in items)
+        return LaunchArgument(spec.kind, items=arguments)
     if isinstance(spec, TypedSpec):
         if isinstance(payload, int):
             assert isinstance(spec.type, ScalarType)
             return LaunchArgument(_number(spec.type, payload), spec.type)
         return LaunchArgument(payload, spec.type)
-    if type(value) is int and not parameter.is_constexpr:
+    if type(value) is int and not is_constexpr:
         return LaunchArgument(value, I32)
     return LaunchArgument(spec.value)  # type: ignore[attr-defined]
 

@@ -9,6 +9,7 @@ The rules, as Triton has them:
     NumPy scalar          its own dtype, no facts
     constexpr, None, str,
     dtype, function       the value itself
+    tuple                 each of its items
 
 An annotation such as `tl.int64` forces a type; `do_not_specialize` leaves out value 1 and divisibility.
 
@@ -20,8 +21,8 @@ from __future__ import annotations
 import math
 import struct
 import weakref
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,17 @@ class ConstantSpec(Spec):
 
     def __str__(self) -> str:
         return f"= {self.value!r}"
+
+
+@dataclass(frozen=True, eq=False)
+class TupleSpec(Spec):
+    """A tuple of arguments: a spec for each item, and the class, a namedtuple's or `tuple`."""
+
+    items: tuple[Spec, ...]
+    kind: type
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.items))})"
 
 
 _typed: dict[tuple[str, bool, bool, bool], TypedSpec] = {}
@@ -99,6 +111,54 @@ def constant_spec(value: Any) -> ConstantSpec:
     return _constants.setdefault(key, ConstantSpec(value)) if spec is None else spec
 
 
+_tuples: weakref.WeakValueDictionary[tuple[type, tuple[Spec, ...]], TupleSpec] = weakref.WeakValueDictionary()
+
+
+def tuple_spec(kind: type, items: tuple[Spec, ...]) -> TupleSpec:
+    """The one spec of a tuple of specs."""
+    spec = _tuples.get((kind, items))
+    return _tuples.setdefault((kind, items), TupleSpec(items, kind)) if spec is None else spec
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """An argument that a kernel gets at run time: a parameter, or an item of a tuple.
+
+    Attributes:
+        name: `x`; `t.0` of an item.
+        path: the position of the parameter, then the positions in its tuples.
+        value: the array or the bits of the slot; None where only a type is known.
+    """
+
+    name: str
+    path: tuple[int, ...]
+    spec: TypedSpec
+    value: Array | int | None
+
+
+def leaves_of(names: Sequence[str], described: Sequence[Described]) -> Iterator[Leaf]:
+    """The run-time arguments in order."""
+    for position, (name, (spec, value)) in enumerate(zip(names, described, strict=True)):
+        yield from _leaves(name, (position,), spec, value)
+
+
+def _leaves(name: str, path: tuple[int, ...], spec: Spec, value: Any) -> Iterator[Leaf]:
+    if isinstance(spec, TypedSpec):
+        yield Leaf(name, path, spec, value)
+    elif isinstance(spec, TupleSpec):
+        for index, item in enumerate(spec.items):
+            yield from _leaves(f"{name}.{index}", (*path, index), item, value[index])
+
+
+def constants_in(specs: Iterable[Spec]) -> Iterator[Any]:
+    """The values that are compiled in, those in tuples too."""
+    for spec in specs:
+        if isinstance(spec, ConstantSpec):
+            yield spec.value
+        elif isinstance(spec, TupleSpec):
+            yield from constants_in(spec.items)
+
+
 @dataclass(frozen=True)
 class Specialisation:
     """One version of a kernel: a spec per parameter, the alias class of its arrays, and its options."""
@@ -138,7 +198,9 @@ def short_name(type_: ScalarType | PointerType) -> str:
     return f"fp{type_.bits}" if type_ in (F16, F32, F64) else type_.name
 
 
-Described = tuple[Spec, "Array | int | None"]  # spec, and the array or the bits of the argument's slot
+# A spec, and the array or the bits of the argument's slot; of a tuple, a tuple of these.
+Payload = Any
+Described = tuple[Spec, Payload]
 
 
 def describe(parameter: Parameter, value: Any, signature: Signature) -> Described:
@@ -263,12 +325,29 @@ def _describe_numpy_scalar(parameter: Parameter, value: Any, signature: Signatur
 
 
 def _describe_other(parameter: Parameter, value: Any, signature: Signature) -> Described:
-    if isinstance(value, (list, tuple, dict, set, complex, bytes, bytearray, memoryview)):
+    if isinstance(value, tuple):
+        return _describe_tuple(parameter, value, signature)
+    if isinstance(value, (list, dict, set, complex, bytes, bytearray, memoryview)):
         raise signature.error(
             f"argument {parameter.name!r} is a {type(value).__name__}, which is no run-time argument",
             "pass a NumPy array, a number, or annotate the parameter `constexpr`",
         )
     return _describe_constexpr(parameter, value, signature), None
+
+
+def _describe_tuple(parameter: Parameter, value: tuple[Any, ...], signature: Signature) -> Described:
+    if parameter.type is not None:
+        raise signature.error(
+            f"argument {parameter.name!r} is a tuple, but is annotated {parameter.type}", "drop the annotation"
+        )
+    described = [
+        (constant_spec(item), None)
+        if isinstance(item, constexpr)
+        else describe(replace(parameter, name=f"{parameter.name}[{index}]"), item, signature)
+        for index, item in enumerate(value)
+    ]
+    kind = type(value) if hasattr(value, "_fields") else tuple
+    return tuple_spec(kind, tuple(spec for spec, _ in described)), tuple(payload for _, payload in described)
 
 
 def _describe_constexpr(parameter: Parameter, value: Any, signature: Signature) -> ConstantSpec:

@@ -83,6 +83,8 @@ def _plain(value: Any) -> Any:
 def _known(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return remake(value, [_known(v) for v in value])
+    if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()  # a NumPy scalar is the Python number that it is
     return value if value is None or isinstance(value, (tensor, Compound)) else constexpr(value)
 
 
