@@ -146,7 +146,7 @@ class LaunchError(BlocklangError, TypeError):
 
 
 class ChangedGlobalError(BlocklangError, RuntimeError):
-    """A global that a strict kernel read when it was compiled has another value now. Also a `RuntimeError`."""
+    """A global that a strict kernel read is not what it was when it was compiled. Also a `RuntimeError`."""
 
 
 class ParseError(BlocklangError):

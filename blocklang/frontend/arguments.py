@@ -35,7 +35,7 @@ class Argument:
     attributes: Mapping[str, Any] = field(default_factory=lambda: _NO_ATTRIBUTES, hash=False)
     constexpr: Any = NOT_CONSTEXPR
     items: tuple[Argument, ...] | None = None
-    kind: type = tuple
+    kind: Any = tuple
 
     def __post_init__(self) -> None:
         if self.type is None and self.items is None and not self.is_constexpr:
@@ -52,3 +52,7 @@ class Argument:
                 yield from item.run_time_leaves()
         elif not self.is_constexpr:
             yield self
+
+    def made_of(self, values: list[Any]) -> Any:
+        """The tuple of the items' values, of its class."""
+        return self.kind(*values) if hasattr(self.kind, "_fields") else tuple(values)

@@ -90,6 +90,9 @@ class Rules:
     is_check: bool = False
 
 
+USUAL = Rules()
+
+
 class Visitor:
     """Walks the syntax of one kernel and what it calls.
 
@@ -100,7 +103,7 @@ class Visitor:
         dependencies: values from outside that were read.
     """
 
-    def __init__(self, builder: Builder, frame: Frame, rules: Rules = Rules()) -> None:
+    def __init__(self, builder: Builder, frame: Frame, rules: Rules = USUAL) -> None:
         self.builder = builder
         self.frame = frame
         self.rules = rules

@@ -9,7 +9,7 @@ from typing import Any
 from blocklang.depth import deep_recursion
 from blocklang.diagnostics import CompilationError
 from blocklang.frontend.arguments import Argument
-from blocklang.frontend.base import Rules
+from blocklang.frontend.base import USUAL, Rules
 from blocklang.frontend.names import assigned_names
 from blocklang.frontend.scope import Dependency, Frame
 from blocklang.frontend.source import KernelSource, Parameter
@@ -58,7 +58,7 @@ def build_with_dependencies(
     arguments: Sequence[Argument],
     *,
     name: str | None = None,
-    rules: Rules = Rules(),
+    rules: Rules = USUAL,
 ) -> BuiltKernel:
     """Compile a function's source to Block IR, for arguments of these types and values.
 
@@ -136,7 +136,7 @@ def _value_of(argument: Argument, is_constexpr: bool, values: Mapping[str, tenso
     if argument.items is not None:
         # In a tuple the user's `constexpr` says which numbers are compile-time values.
         items = [_value_of(a, isinstance(a.constexpr, constexpr), values) for a in argument.items]
-        return argument.kind(*items) if hasattr(argument.kind, "_fields") else tuple(items)
+        return argument.made_of(items)
     if argument.name in values:
         return values[argument.name]
     value = argument.constexpr

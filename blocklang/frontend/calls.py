@@ -161,7 +161,8 @@ class Calls(Expressions):
         except TypeError as error:
             names = ", ".join(signature.parameters)
             self.fail(f"{name}(): {error}", help=f"the parameters of `{name}` are ({names})")
-        wrong = broken_by_call(name, [getattr(function, "__self__", None), *args, *keywords.values()])
+        own = [function.__self__] if isinstance(function, types.MethodType) else []
+        wrong = broken_by_call(name, [*own, *args, *keywords.values()])
         if wrong is not None:
             self.refuse_strictly(wrong[0], *wrong[1])
         return function(*args, **keywords)

@@ -121,9 +121,7 @@ class Expressions(Lookup):
             self.fail(f"`{symbol}` cannot take None", help="test `x is None` first")
         if not isinstance(
             plain, (tensor, bool, int, float, str, tuple, list, tl.dtype, enum.Enum, Compound)
-        ) and not hasattr(
-            plain, "__index__"
-        ):
+        ) and not hasattr(plain, "__index__"):
             self.check_visible(plain, "this value")
 
     @fields("op", "operand")

@@ -91,4 +91,6 @@ class HostFunction:
 
 def is_host_function(value: Any) -> bool:
     """True for a function of a module: of Python's `math`, of NumPy, or the user's own."""
-    return isinstance(value, (types.BuiltinFunctionType, types.FunctionType)) or type(value).__name__ == "ufunc"
+    return (
+        isinstance(value, (types.BuiltinFunctionType, types.FunctionType)) or type(value).__name__ == "ufunc"
+    )

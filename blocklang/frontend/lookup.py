@@ -164,9 +164,7 @@ class Lookup(Loops):
                     or is_aggregate_class(value)
                 )
             )
-            or isinstance(value, (constexpr_function, BoundMethod))
-            or isinstance(value, HostFunction)
-            or isinstance(value, types.SimpleNamespace)
+            or isinstance(value, (constexpr_function, BoundMethod, HostFunction, types.SimpleNamespace))
             or getattr(value, "is_local_function", False)
         )
 
@@ -185,7 +183,7 @@ class Lookup(Loops):
             return python_number(getattr(holder, name))
         except AttributeError:
             close = difflib.get_close_matches(name, [n for n in dir(holder) if not n.startswith("_")], 1)
-            what = "a run-time value" if isinstance(owner, tensor) else f"{type(plain).__name__} {plain!r}"
+            what = "a run-time value" if isinstance(owner, tensor) else _described(plain)
             help = attribute_help(name) if isinstance(holder, (tensor, constexpr)) else None
             if help is None and close:
                 help = f"did you mean `{close[0]}`?"
@@ -217,6 +215,11 @@ class Lookup(Loops):
         if code is not None:
             key = f"python {code.co_filename}:{code.co_firstlineno} {code.co_qualname}"
             self.dependencies.setdefault(key, Dependency(name, code, partial(getattr, function, "__code__")))
+
+
+def _described(value: Any) -> str:
+    kind = type(value).__name__
+    return f"a `{kind}`" if isinstance(value, Aggregate) else f"{kind} {value!r}"
 
 
 def python_number(value: Any) -> Any:

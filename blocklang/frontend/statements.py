@@ -8,6 +8,7 @@ from typing import Any
 
 from blocklang.diagnostics import CompileTimeAssertionFailure
 from blocklang.frontend.base import fields
+from blocklang.frontend.branches import MISSING
 from blocklang.frontend.calls import Calls, LocalFunction
 from blocklang.frontend.expressions import PYTHON_REFUSALS
 from blocklang.frontend.scope import BREAK, CONTINUE, RETURN, STOPPED, VALUE, Undefined
@@ -90,13 +91,13 @@ class Statements(Calls):
         if not isinstance(node.target, ast.Name):
             return
         name = node.target.id
-        if name in self.env and not isinstance(self.env[name], Undefined):
-            if self.rules.strict or self.frame.declared.get(name) is not node:
-                self.fail(
-                    f"`{name}` is already defined, and a constexpr cannot be reassigned",
-                    at=node.target,
-                    help="use another name",
-                )
+        is_again = not self.rules.strict and self.frame.declared.get(name) is node
+        if not is_again and not isinstance(self.env.get(name, MISSING), Undefined):
+            self.fail(
+                f"`{name}` is already defined, and a constexpr cannot be reassigned",
+                at=node.target,
+                help="use another name",
+            )
         self.frame.declared[name] = node
 
     @fields("value")

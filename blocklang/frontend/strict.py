@@ -57,7 +57,8 @@ STRICT: dict[str, StrictRule] = {
     ),
     "in": StrictRule("`in`", "compare with each: `x == 1 or x == 2`"),
     "inner function": StrictRule(
-        "an inner function (nested function definition is not supported)", "put it beside the kernel, under `@jit`"
+        "an inner function (nested function definition is not supported)",
+        "put it beside the kernel, under `@jit`",
     ),
     "lambda": StrictRule("a lambda", "write a function under `@jit`"),
     "generator": StrictRule("a generator expression", "write a list comprehension over a tuple"),
@@ -73,7 +74,9 @@ STRICT: dict[str, StrictRule] = {
         "`return` in a loop (Cannot have `return` statements inside `while` or `for` statements)",
         "set a flag, and return after the loop",
     ),
-    "static while": StrictRule("a `while` on a value known at compile time", "write `if`, or `tl.static_range`"),
+    "static while": StrictRule(
+        "a `while` on a value known at compile time", "write `if`, or `tl.static_range`"
+    ),
     "unary plus": StrictRule("`+` before a run-time value", "leave it out"),
     # names
     "python name": StrictRule("Python's `{}`", "call functions of `tl`"),
@@ -86,9 +89,7 @@ STRICT: dict[str, StrictRule] = {
     # values
     "arange": StrictRule("arange's range must be a power of 2, got {}", is_syntax=False),
     "extent": StrictRule("Shape element {} must be a power of 2, got {}", is_syntax=False),
-    "numel": StrictRule(
-        "numel ({}) exceeds the maximum of a block, " + str(MAXIMUM_NUMEL), is_syntax=False
-    ),
+    "numel": StrictRule("numel ({}) exceeds the maximum of a block, " + str(MAXIMUM_NUMEL), is_syntax=False),
     "operand of and, or, not": StrictRule(
         "`{}` needs a bool, got {} (Cannot bitcast data-type of size {} to data-type of size 1)",
         "compare first: `x != 0`",
@@ -154,9 +155,10 @@ def is_strict_global(value: Any) -> bool:
     if isinstance(value, type):
         own = value.__module__.startswith("blocklang.") or value in STRICT_PYTHON_OBJECTS
         return own or issubclass(value, Aggregate) or (issubclass(value, tuple) and hasattr(value, "_fields"))
-    if value in STRICT_PYTHON_OBJECTS or isinstance(value, constexpr_function) or is_builtin(value):
+    if any(value is known for known in STRICT_PYTHON_OBJECTS) or is_builtin(value):
         return True
-    return hasattr(type(value), "source") or isinstance(value, types.FunctionType)  # refused as what it is
+    # A plain function is refused as what it is.
+    return hasattr(type(value), "source") or isinstance(value, (constexpr_function, types.FunctionType))
 
 
 def broken_by_value(value: Any) -> tuple[str, tuple[object, ...]] | None:

@@ -259,7 +259,14 @@ class _Rewriter(ast.NodeTransformer):
 
 
 def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
-    rules = {ast.Eq: "equal", ast.NotEq: "unequal", ast.Is: "same", ast.IsNot: "different", ast.In: "contained", ast.NotIn: "absent"}
+    rules = {
+        ast.Eq: "equal",
+        ast.NotEq: "unequal",
+        ast.Is: "same",
+        ast.IsNot: "different",
+        ast.In: "contained",
+        ast.NotIn: "absent",
+    }
     if type(op) in rules:
         return _ask(rules[type(op)], left, right)
     return ast.Compare(left, [op], [right])

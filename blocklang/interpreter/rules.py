@@ -322,8 +322,8 @@ def _elementwise(function: Callable[..., Any], plain: Callable[..., Any]) -> Cal
     """Python's `min` or `max`: of compile-time numbers, or lane by lane."""
 
     def call(*arguments: Any) -> Any:
-        items = arguments if len(arguments) > 1 else unwrap(arguments[0])
-        if is_compile_time(tuple(items)):
+        items = arguments if len(arguments) > 1 else tuple(unwrap(arguments[0]))
+        if is_compile_time(items):
             return plain(*map(unwrap, items))
         return reduce(function, items)
 

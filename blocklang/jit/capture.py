@@ -97,7 +97,8 @@ class Captured:
         return [
             watched.name or "a captured variable"
             for watched in self.watched
-            if _is_constant(watched.value) and not is_same_constant(unwrap(watched.read()), unwrap(watched.value))
+            if _is_constant(watched.value)
+            and not is_same_constant(unwrap(watched.read()), unwrap(watched.value))
         ]
 
     @property

@@ -377,8 +377,8 @@ class JITFunction:
         names = [] if self._first_captured is None else self._first_captured.changed_constants()
         if names:
             raise ChangedGlobalError(
-                f"global variable {names[0]} has changed since {self.signature.name} was compiled, and a strict "
-                "kernel keeps the value of its first compilation",
+                f"global variable {names[0]} has changed since {self.signature.name} was compiled, and a "
+                "strict kernel keeps the value of its first compilation",
                 location=self.location,
                 help="pass it as a `tl.constexpr` argument",
             )

@@ -338,7 +338,8 @@ def _describe_other(parameter: Parameter, value: Any, signature: Signature) -> D
 def _describe_tuple(parameter: Parameter, value: tuple[Any, ...], signature: Signature) -> Described:
     if parameter.type is not None:
         raise signature.error(
-            f"argument {parameter.name!r} is a tuple, but is annotated {parameter.type}", "drop the annotation"
+            f"argument {parameter.name!r} is a tuple, but is annotated {parameter.type}",
+            "drop the annotation",
         )
     described = [
         (constant_spec(item), None)

@@ -237,7 +237,8 @@ def _fitted(kind: str, name: str, wanted: Any, value: Any) -> Any:
         return to_tensor(value)
     if wanted is constexpr or (isinstance(wanted, type) and not isinstance(plain, wanted)):
         raise CompilationError(
-            f"the field `{name}` of `{kind}` is a {getattr(wanted, '__name__', wanted)}, got {describe(value)}",
+            f"the field `{name}` of `{kind}` is annotated {getattr(wanted, '__name__', wanted)}, "
+            f"got {describe(value)}",
             help="annotate run-time values `tl.tensor`, compile-time ones `tl.constexpr`",
         )
     return value

@@ -25,4 +25,4 @@ def builtin(function: FunctionT) -> FunctionT:
 
 def is_builtin(function: object) -> bool:
     """True for a function of the language."""
-    return BUILTINS.get(getattr(function, "__name__", "")) is function
+    return function is not None and BUILTINS.get(getattr(function, "__name__", "")) is function

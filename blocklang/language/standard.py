@@ -43,7 +43,7 @@ def next_power_of_2(n: Any) -> int:
     """The smallest power of two that is not below a compile-time integer.
 
     Example:
-        BLOCK: tl.constexpr = tl.next_power_of_2(N)
+        SIZE: tl.constexpr = tl.next_power_of_2(N)
     """
     number = static_int(n, "next_power_of_2")
     return 1 if number <= 1 else 1 << (number - 1).bit_length()

@@ -67,8 +67,8 @@ def walrus(x, p, n, s, BLOCK: tl.constexpr):
         tl.store(p, m)
 
 
-def generator(x, p, n, s, BLOCK: tl.constexpr):
-    t = tuple(i for i in (1, 2))
+def set_comprehension(x, p, n, s, BLOCK: tl.constexpr):
+    t = tuple({i for i in (1, 2)})
 
 
 def delete(x, p, n, s, BLOCK: tl.constexpr):
