@@ -24,6 +24,16 @@ def reshape(op: ops.Reshape, machine: Machine) -> Array:
     return np.reshape(machine[op.source], op.shape)
 
 
+@evaluates(ops.Slice)
+def slice_axis(op: ops.Slice, machine: Machine) -> Array:
+    return np.take(machine[op.source], op.start + op.step * np.arange(op.extent), axis=op.axis)
+
+
+@evaluates(ops.Cat)
+def cat(op: ops.Cat, machine: Machine) -> Array:
+    return np.concatenate([machine[op.first], machine[op.second]], axis=op.axis)
+
+
 @evaluates(ops.Trans)
 def trans(op: ops.Trans, machine: Machine) -> Array:
     return np.transpose(machine[op.source], op.order)

@@ -43,7 +43,7 @@ def iterate(op: ops.Iterate, machine: Machine) -> list[Array]:
 def _lanes_of(block: Array, exprs: Sequence[IndexExpr], points: list[Array]) -> Array:
     """A block read at the map of each point, as an array that broadcasts to the space."""
     if tuple(exprs) == tuple(Dim(i) for i in range(len(points))):
-        return block
+        return np.asarray(block[tuple(slice(p.size) for p in points)])
     return np.asarray(block[tuple(_index(expr, points) for expr in exprs)])
 
 

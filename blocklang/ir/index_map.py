@@ -1,8 +1,9 @@
 """Index maps: where in an operand an iteration point reads.
 
 A map takes the indices of an iteration space, `d0, d1, ...`, to the indices of an operand. Its results are
-expressions of the dimensions, constants, `+`, `*`, `//` and `%` with non-negative values, which is all that
-broadcasts, transposes and reshapes need. Text: `map<2: d1, d0 // 32>` (two dimensions in, two indices out).
+expressions of the dimensions, constants, `+`, `*`, `//` and `%`. A factor may be negative (an axis walked
+backwards), but indices, and what is divided, are non-negative at every point of the space. Text:
+`map<2: d1, d0 // 32>` (two dimensions in, two indices out), `map<1: d0 * -1 + 7>`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Const:
 
 @dataclass(frozen=True)
 class Binary:
-    """`lhs op rhs`; the right side of `*`, `//` and `%` is a positive constant."""
+    """`lhs op rhs`; the right side of `*` is a constant that is not 0, of `//` and `%` a positive one."""
 
     op: Literal["+", "*", "//", "%"]
     lhs: IndexExpr
@@ -72,34 +73,54 @@ def identity_map(rank: int) -> IndexMap:
     return IndexMap(rank, tuple(Dim(i) for i in range(rank)))
 
 
-def extent_of(expr: IndexExpr, extents: Sequence[int]) -> int:
-    """One more than the largest value of `expr` over an iteration space of `extents`."""
+def range_of(expr: IndexExpr, extents: Sequence[int]) -> tuple[int, int]:
+    """Bounds of `expr` over an iteration space of `extents`, both included."""
     match expr:
         case Dim(position):
-            return extents[position]
+            return 0, extents[position] - 1
         case Const(value):
-            return value + 1
+            return value, value
         case Binary("+", lhs, rhs):
-            return extent_of(lhs, extents) + extent_of(rhs, extents) - 1
+            (a, b), (c, d) = range_of(lhs, extents), range_of(rhs, extents)
+            return a + c, b + d
         case Binary("*", lhs, Const(factor)):
-            return (extent_of(lhs, extents) - 1) * factor + 1
+            low, high = sorted(bound * factor for bound in range_of(lhs, extents))
+            return low, high
         case Binary("//", lhs, Const(divisor)):
-            return (extent_of(lhs, extents) - 1) // divisor + 1
+            low, high = range_of(lhs, extents)
+            return low // divisor, high // divisor
         case Binary("%", lhs, Const(divisor)):
-            return min(divisor, extent_of(lhs, extents))
+            low, high = range_of(lhs, extents)
+            return (low % divisor, high % divisor) if low // divisor == high // divisor else (0, divisor - 1)
     raise AssertionError(expr)
 
 
 def add(lhs: IndexExpr, rhs: IndexExpr) -> IndexExpr:
+    """`lhs + rhs`; constants are collected at the end of a sum."""
     if lhs == Const(0):
         return rhs
-    return lhs if rhs == Const(0) else Binary("+", lhs, rhs)
+    if rhs == Const(0):
+        return lhs
+    terms = _terms(lhs) + _terms(rhs)
+    constants = [t.value for t in terms if isinstance(t, Const)]
+    if len(constants) < 2 or len(terms) == 2:
+        return Const(sum(constants)) if len(constants) == 2 else Binary("+", lhs, rhs)
+    return _sum([*(t for t in terms if not isinstance(t, Const)), Const(sum(constants))])
 
 
 def scale(expr: IndexExpr, factor: int) -> IndexExpr:
+    """`expr * factor`; a sum that a negative factor turns round is scaled term by term."""
     if factor == 0 or expr == Const(0):
         return Const(0)
-    return expr if factor == 1 else Binary("*", expr, Const(factor))
+    if factor == 1:
+        return expr
+    if isinstance(expr, Const):
+        return Const(expr.value * factor)
+    if isinstance(expr, Binary) and expr.op == "*" and isinstance(expr.rhs, Const):
+        return scale(expr.lhs, expr.rhs.value * factor)
+    if factor < 0 and isinstance(expr, Binary) and expr.op == "+":
+        return add(scale(expr.lhs, factor), scale(expr.rhs, factor))
+    return Binary("*", expr, Const(factor))
 
 
 def _terms(expr: IndexExpr) -> list[IndexExpr]:
@@ -109,15 +130,13 @@ def _terms(expr: IndexExpr) -> list[IndexExpr]:
 
 
 def _factor(term: IndexExpr) -> int:
-    """A constant that divides every value of `term`."""
+    """A positive constant that divides every value of `term`."""
     if isinstance(term, Binary) and term.op == "*" and isinstance(term.rhs, Const):
-        return term.rhs.value
-    return term.value if isinstance(term, Const) and term.value else 1
+        return abs(term.rhs.value)
+    return 1
 
 
 def _divide_exactly(term: IndexExpr, divisor: int) -> IndexExpr:
-    if isinstance(term, Const):
-        return Const(term.value // divisor)
     assert isinstance(term, Binary)
     assert isinstance(term.rhs, Const)
     return scale(term.lhs, term.rhs.value // divisor)
@@ -130,34 +149,40 @@ def _sum(terms: Sequence[IndexExpr]) -> IndexExpr:
     return total
 
 
-def _split(expr: IndexExpr, divisor: int, extents: Sequence[int]) -> tuple[list[IndexExpr], list[IndexExpr]]:
-    """Terms that `divisor` divides, and the rest, if that stays below `divisor`; else all is rest."""
+def _split(
+    expr: IndexExpr, divisor: int, extents: Sequence[int]
+) -> tuple[list[IndexExpr], int, IndexExpr] | None:
+    """`expr` as terms that `divisor` divides, plus a multiple of it, plus a rest in [0, divisor).
+
+    None if the rest does not stay in there.
+    """
     terms = _terms(expr)
     multiples = [t for t in terms if _factor(t) % divisor == 0]
-    rest = [t for t in terms if _factor(t) % divisor != 0]
-    if extent_of(_sum(rest), extents) <= divisor:
-        return multiples, rest
-    return [], terms
+    rest = _sum([t for t in terms if _factor(t) % divisor != 0])
+    low, high = range_of(rest, extents)
+    turns = low // divisor
+    if high // divisor != turns:
+        return None
+    return multiples, turns, add(rest, Const(-turns * divisor))
 
 
 def floor_divide(expr: IndexExpr, divisor: int, extents: Sequence[int]) -> IndexExpr:
     """`expr // divisor`, simplified with the ranges of the dimensions."""
     if divisor == 1:
         return expr
-    multiples, rest = _split(expr, divisor, extents)
-    if multiples or extent_of(_sum(rest), extents) <= divisor:
-        return _sum([_divide_exactly(t, divisor) for t in multiples])
-    return Binary("//", expr, Const(divisor))
+    parts = _split(expr, divisor, extents)
+    if parts is None:
+        return Binary("//", expr, Const(divisor))
+    multiples, turns, _ = parts
+    return add(_sum([_divide_exactly(t, divisor) for t in multiples]), Const(turns))
 
 
 def modulo(expr: IndexExpr, divisor: int, extents: Sequence[int]) -> IndexExpr:
     """`expr % divisor`, simplified with the ranges of the dimensions."""
     if divisor == 1:
         return Const(0)
-    multiples, rest = _split(expr, divisor, extents)
-    if multiples or extent_of(_sum(rest), extents) <= divisor:
-        return _sum(rest)
-    return Binary("%", expr, Const(divisor))
+    parts = _split(expr, divisor, extents)
+    return Binary("%", expr, Const(divisor)) if parts is None else parts[2]
 
 
 def _substitute(expr: IndexExpr, values: Sequence[IndexExpr], extents: Sequence[int]) -> IndexExpr:
@@ -282,6 +307,8 @@ def _from_ast(node: ast.expr, text: str) -> IndexExpr:
             return Dim(int(name[1:]))
         case ast.Constant(value=int(value)):
             return Const(value)
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))):
+            return Const(-value)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             return Binary(_OPERATORS[type(op)], _from_ast(left, text), _from_ast(right, text))
     raise ValueError(f"not an index map: {text!r}")

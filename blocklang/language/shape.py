@@ -1,4 +1,4 @@
-"""Shapes: adding, repeating, joining and exchanging axes. No lane is computed."""
+"""Shapes: adding, repeating, joining, splitting, reversing and exchanging axes. No lane is computed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from blocklang.diagnostics import CompilationError
 from blocklang.ir.types import shape_of
 from blocklang.language.broadcasting import broadcast_block, broadcast_together, spread
-from blocklang.language.constexpr import describe, static_int, static_shape, unwrap
+from blocklang.language.constexpr import describe, static_bool, static_int, static_shape, unwrap
 from blocklang.language.registry import builtin
 from blocklang.language.tensor import emit, is_block, tensor, to_tensor
 from blocklang.ops.reduction import Reduce
-from blocklang.ops.shape import ExpandDims, Reshape, Trans
+from blocklang.ops.shape import Cat, ExpandDims, Reshape, Slice, Trans
 
 
 def block_shape(value: tensor) -> tuple[int, ...]:
@@ -239,17 +239,150 @@ def unsqueeze(x: Any, dim: Any) -> tensor:
     return expand_dims(x, dim)
 
 
+# ---- several blocks ----
+
+
+def _of_one_type(input: Any, other: Any, what: str) -> tuple[tensor, tensor]:
+    first, second = to_tensor(input), to_tensor(other)
+    if first.dtype != second.dtype:
+        raise CompilationError(
+            f"{what} needs two values of one dtype, got {first.value.type} and {second.value.type}",
+            help="cast one of them with `.to(...)`",
+        )
+    return first, second
+
+
+@builtin
+def join(a: Any, b: Any) -> tensor:
+    """Two values side by side, along a new last axis of extent 2.
+
+    Args:
+        a, b: scalars or blocks of one dtype, whose shapes broadcast.
+
+    Returns:
+        A block of shape `[..., 2]`: `a` at index 0 of the last axis, `b` at index 1; two scalars give `[2]`.
+
+    Example:
+        pairs = tl.join(tl.arange(0, 8), tl.arange(8, 16))
+    """
+    first, second = broadcast_together(*_of_one_type(a, b, "join"))
+    shape = block_shape(first) or block_shape(second)
+    sides = [reshape(spread(v, shape), (*shape, 1)) if shape else spread(v, (1,)) for v in (first, second)]
+    return emit(Cat, *sides, axis=len(shape))
+
+
+@builtin
+def split(a: Any) -> tuple[tensor, tensor]:
+    """Take a last axis of extent 2 apart; undoes `join`.
+
+    Args:
+        a: a block of shape `[..., 2]`.
+
+    Returns:
+        The elements at index 0 of the last axis, and those at index 1; two scalars for a block of shape [2].
+
+    Example:
+        even, odd = tl.split(tl.reshape(tl.arange(0, 16), (8, 2)))
+    """
+    value = to_tensor(a)
+    own = block_shape(value)
+    if not own or own[-1] != 2:
+        raise CompilationError(
+            f"split needs a block whose last axis has extent 2, got {value.value.type}",
+            help="bring it there with `tl.reshape` and `tl.permute`",
+        )
+    parts = [emit(Slice, value, axis=len(own) - 1, start=index, extent=1) for index in range(2)]
+    first, second = (reshape(part, own[:-1]) for part in parts)
+    return first, second
+
+
+@builtin
+def interleave(a: Any, b: Any) -> tensor:
+    """The elements of two values in turn, along the last axis: a[0], b[0], a[1], b[1], ...
+
+    Args:
+        a, b: scalars or blocks of one dtype, whose shapes broadcast.
+
+    Returns:
+        A block with the last extent doubled; two scalars give a block of shape [2].
+
+    Example:
+        mixed = tl.interleave(tl.arange(0, 8), tl.arange(8, 16))
+    """
+    pairs = join(a, b)
+    shape = block_shape(pairs)
+    return pairs if len(shape) == 1 else reshape(pairs, (*shape[:-2], 2 * shape[-2]))
+
+
+@builtin
+def cat(input: Any, other: Any, can_reorder: Any = False, dim: Any = 0) -> tensor:
+    """Two blocks behind each other along an axis: first the elements of `input`, then those of `other`.
+
+    Args:
+        input, other: blocks of one dtype and rank; extents are equal but for that of `dim`.
+        can_reorder: accepted for blocks of rank 1; the order is always kept.
+        dim: the axis; a negative one counts from the end.
+
+    Example:
+        both = tl.cat(tl.arange(0, 8), tl.arange(100, 108))
+    """
+    first, second = _of_one_type(input, other, "cat")
+    own, others = block_shape(first), block_shape(second)
+    if not own or len(own) != len(others):
+        raise CompilationError(
+            f"cat needs two blocks of the same rank, got {first.value.type} and {second.value.type}",
+            help="`tl.join` takes scalars, and adds an axis",
+        )
+    if static_bool(can_reorder, "can_reorder") and len(own) != 1:
+        raise CompilationError(
+            f"cat with can_reorder=True needs blocks of rank 1, got {first.value.type}",
+            help="leave can_reorder out: the order is always kept",
+        )
+    axis = normal_axis(dim, len(own), "cat")
+    if any(n != m for place, (n, m) in enumerate(zip(own, others, strict=True)) if place != axis):
+        raise CompilationError(
+            f"cannot cat {first.value.type} and {second.value.type} along axis {axis}",
+            help="all other extents must be equal; broadcast one block with `tl.broadcast_to`",
+        )
+    return emit(Cat, first, second, axis=axis)
+
+
+@builtin
+def flip(x: Any, dim: Any = None) -> tensor:
+    """The block with an axis in the opposite order.
+
+    Args:
+        x: a block.
+        dim: the axis; a negative one counts from the end. The last one without it.
+
+    Example:
+        backwards = tl.flip(tl.arange(0, 8))
+    """
+    value = to_tensor(x)
+    own = block_shape(value)
+    if not own:
+        raise CompilationError(f"flip needs a block, got {value.value.type}")
+    axis = len(own) - 1 if unwrap(dim) is None else normal_axis(dim, len(own), "flip")
+    extent = own[axis]
+    return value if extent == 1 else emit(Slice, value, axis=axis, start=extent - 1, step=-1, extent=extent)
+
+
 __all__ = [
     "block_shape",
     "broadcast",
     "broadcast_block",
     "broadcast_to",
+    "cat",
     "expand_dims",
+    "flip",
+    "interleave",
     "item",
+    "join",
     "normal_axis",
     "permute",
     "ravel",
     "reshape",
+    "split",
     "squeeze",
     "subscript",
     "trans",

@@ -225,9 +225,29 @@ class tensor:
         """See `view`."""
         return shape.view(self, *extents)
 
-    def ravel(self) -> tensor:
+    def ravel(self, can_reorder: Any = False) -> tensor:
         """See `ravel`."""
-        return shape.ravel(self)
+        return shape.ravel(self, can_reorder)
+
+    def join(self, b: Any) -> tensor:
+        """See `join`."""
+        return shape.join(self, b)
+
+    def split(self) -> tuple[tensor, tensor]:
+        """See `split`."""
+        return shape.split(self)
+
+    def interleave(self, b: Any) -> tensor:
+        """See `interleave`."""
+        return shape.interleave(self, b)
+
+    def cat(self, other: Any, can_reorder: Any = False, dim: Any = 0) -> tensor:
+        """See `cat`."""
+        return shape.cat(self, other, can_reorder, dim)
+
+    def flip(self, dim: Any = None) -> tensor:
+        """See `flip`."""
+        return shape.flip(self, dim)
 
     def trans(self, *axes: Any) -> tensor:
         """See `trans`."""

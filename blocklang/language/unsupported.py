@@ -28,8 +28,7 @@ NOT_BUILT_YET: dict[str, str | None] = {
         ),
         "write one partial result per program, and combine them in a second kernel",
     ),
-    **dict.fromkeys(("sort", "topk", "bitonic_merge", "flip", "gather", "histogram"), _NO_SUBSTITUTE),
-    **dict.fromkeys(("cat", "join", "split", "interleave"), "load and store with strided offsets"),
+    **dict.fromkeys(("sort", "topk", "bitonic_merge", "gather", "histogram"), _NO_SUBSTITUTE),
     **dict.fromkeys(
         (
             *("rand", "randn", "randint", "rand4x", "randn4x", "randint4x", "philox", "philox_impl"),

@@ -594,14 +594,20 @@ def _split_wrapping_loops(root: Operation) -> None:
     loops = [root, *(o for region in root.regions for o in region.walk())]
     for loop in [o for o in loops if isinstance(o, Lanes) and not o.results]:
         for op in loop.body.ops:
-            if isinstance(op, InBounds) and op.index is loop.body.args[0] and _is_wrap(op):
+            if isinstance(op, InBounds) and op.index is loop.body.args[0] and _is_wrap(op, loop):
                 _split_at(loop, op)
                 break
 
 
-def _is_wrap(op: InBounds) -> bool:
-    return bool(op.result.users) and all(
-        isinstance(u, Select) and u.result.type == I64 for u in op.result.users
+def _is_wrap(op: InBounds, loop: Lanes) -> bool:
+    """True for a bound that holds from one lane to the loop's end, and chooses between 64-bit integers."""
+    return (
+        op.high is loop.high
+        and bool(op.result.users)
+        and all(
+            isinstance(u, Select) and u.result.type == I64 and u.condition is op.result
+            for u in op.result.users
+        )
     )
 
 

@@ -35,8 +35,8 @@ becomes
       return
     }
 
-Shape operations disappear: they become the index map under which a later iteration reads. Scalars, control
-flow and the grid are as before.
+Shape operations disappear: they become the index map under which a later iteration reads. `cat` is an
+iteration that selects by the lane's index. Scalars, control flow and the grid are as before.
 
 Requires: level block. Keeps: every value and name; nothing is fused, ordered or placed.
 """
@@ -56,11 +56,11 @@ from blocklang.ops.elementwise import Add, Cast, Compare, Elementwise, Rem, Sele
 from blocklang.ops.memory import Store
 from blocklang.ops.reduction import ArgReduce, Dot, Reduce, ReduceWith
 from blocklang.ops.scan import MapElementwise, Scan
-from blocklang.ops.shape import ShapeOperation
+from blocklang.ops.shape import Cat, ShapeOperation
 from blocklang.ops.tile import Contract, Iterate
 
 _READS_VIEWS = (
-    *(ShapeOperation, Elementwise, Store, Splat),
+    *(ShapeOperation, Cat, Elementwise, Store, Splat),
     *(Reduce, ArgReduce, ReduceWith, MapElementwise, Dot),
 )
 
@@ -110,6 +110,8 @@ class _Lowering:
                 value, inner = self.source(op.source)
                 shape = shape_of(op.result.type)
                 self.views[op.result] = (value, compose(inner, op.index_map(), shape))
+            case Cat():
+                self.replace(op, self.cat(builder, op))
             case Reduce() | ArgReduce() | ReduceWith():
                 self.replace(op, self.reduction(builder, op))
             case Dot():
@@ -210,6 +212,20 @@ class _Lowering:
             group = [_group_of_place(shape, pack)] * pack
             picked += self.iterate(builder, own, shape, [result.type], _pick(pack), reshape=group)
         return picked
+
+    def cat(self, builder: Builder, op: Cat) -> list[Value]:
+        """The iteration that reads both operands at every lane and takes one of them."""
+        front = op.first.type.shape[op.axis]
+
+        def body(b: Builder, indices: list[Value], lanes: list[Value]) -> list[Value]:
+            limit = b.value(Constant, value=front, result_types=[I64])
+            is_first = b.value(Compare, indices[op.axis], limit, predicate="lt")
+            return [b.value(Select, is_first, *lanes)]
+
+        shape = shape_of(op.result.type)
+        return self.iterate(
+            builder, [op.first, op.second], shape, [op.result.type], body, reshape=op.index_maps()
+        )
 
     def reduction(self, builder: Builder, op: Operation) -> list[Value]:
         axis = op.attributes["axis"]

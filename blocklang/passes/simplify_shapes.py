@@ -16,7 +16,7 @@ from __future__ import annotations
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Operation, Value
 from blocklang.ops.creation import Arange, Splat
-from blocklang.ops.shape import Broadcast, ExpandDims, Reshape, ShapeOperation, Trans
+from blocklang.ops.shape import Broadcast, ExpandDims, Reshape, ShapeOperation, Slice, Trans
 from blocklang.passes.uniform import constant_of, make_constant, replace, scalar_of
 
 
@@ -44,6 +44,8 @@ def _identity(op: ShapeOperation) -> Value | None:
     source: Value = op.source
     if isinstance(op, Trans):
         return source if list(op.order) == sorted(op.order) else None
+    if isinstance(op, Slice) and op.step < 0 and op.extent > 1:
+        return None
     return source if source.type == op.result.type else None
 
 
@@ -57,6 +59,9 @@ def _composed(op: ShapeOperation) -> Value | None:
         case Trans(), Trans():
             order = tuple(inner.order[axis] for axis in op.order)
             return builder.value(Trans, inner.source, order=order)
+        case Slice(), Slice() if op.axis == inner.axis:
+            start, step = inner.start + op.start * inner.step, inner.step * op.step
+            return builder.value(Slice, inner.source, axis=op.axis, start=start, step=step, extent=op.extent)
     return None
 
 

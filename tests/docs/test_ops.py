@@ -45,6 +45,8 @@ FREE_VALUES: dict[str, dict[str, str]] = {
     "broadcast": {"a": "block<128x1xf32>"},
     "reshape": {"a": BLOCK},
     "trans": {"a": "block<128x64xf32>"},
+    "slice": {"a": "block<7xf32>"},
+    "cat": {"x": "block<128xf32>", "y": "block<128xf32>"},
     "contract": {"a": A, "b": B},
     "read": {"buf": "buffer<64x32xf32>", "i": "i64", "j": "i64"},
     "write": {"buf": "buffer<64x32xf32>", "v": "f32", "i": "i64", "j": "i64"},

@@ -233,7 +233,7 @@ class Expressions(Functions):
         if element in (I32, I64, U32, U64):
             makers.append(self.high_product)
         if wanted and not self.in_combiner:
-            makers += [self.reshaped, self.transposed, self.broadcast]
+            makers += [self.reshaped, self.transposed, self.broadcast, self.sliced, self.joined]
         if not self.in_combiner and len(wanted) < 3:
             makers += [self.reduced, self.reduced_with, self.arg_reduced]
         if not self.in_combiner and self.can_scan(wanted):
@@ -334,6 +334,33 @@ class Expressions(Functions):
             return self.fitted(self.add(shape.ExpandDims, narrow, axis=axis), wanted)
         source = tuple(1 if position == axis else n for position, n in enumerate(wanted))
         return self.fitted(self.expression(element, source, depth), wanted)
+
+    def sliced(self, element: ScalarType, wanted: Shape, depth: int) -> Value:
+        """Some lanes of a longer axis, in either direction."""
+        axis = self.choices.below(len(wanted))
+        extent = wanted[axis]
+        step = self.choices.pick([-1, 1, 2, -2, -1, 3])
+        reach = (extent - 1) * abs(step) + 1
+        if reach * (math.prod(wanted) // extent) > LARGEST:
+            step, reach = (1 if step > 0 else -1), extent
+        before, after = (self.choices.pick([0, 0, 1, 2, 5]) for _ in range(2))
+        source = (*wanted[:axis], before + reach + after, *wanted[axis + 1 :])
+        start = before if step > 0 else before + reach - 1
+        value = self.expression(element, source, depth)
+        return self.add(shape.Slice, value, axis=axis, start=start, step=step, extent=extent)
+
+    def joined(self, element: ScalarType, wanted: Shape, depth: int) -> Value:
+        """Two blocks behind each other; of equal extents, of 1 and the rest, or any."""
+        axes = [axis for axis, n in enumerate(wanted) if n > 1]
+        if not axes:
+            return self.leaf(element, wanted)
+        axis = self.choices.pick(axes)
+        front = self.choices.pick([wanted[axis] // 2, 1, 1 + self.choices.below(wanted[axis] - 1)])
+        first, second = (
+            self.expression(element, (*wanted[:axis], n, *wanted[axis + 1 :]), depth)
+            for n in (front, wanted[axis] - front)
+        )
+        return self.add(shape.Cat, first, second, axis=axis)
 
     # ---- reductions ----
 

@@ -297,3 +297,11 @@ def where_pointers(x, y, out, BLOCK: bl.constexpr):
     i = tl.arange(0, BLOCK)
     pointers = tl.where(i % 3 == 0, x + i, y + i)
     tl.store(out + i, tl.load(pointers))
+
+
+@bl.jit
+def where_by_index(out, LIMIT: bl.constexpr, BLOCK: bl.constexpr):
+    """A choice between 64-bit integers by the lane's own index."""
+    i = tl.arange(0, BLOCK).to(tl.int64)
+    tl.store(out + i, tl.where(i < LIMIT, i + 100, i + 1000))
+    tl.store(out + BLOCK + i, tl.where(i >= LIMIT, i + 100, i + 1000))

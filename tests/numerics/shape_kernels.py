@@ -102,3 +102,78 @@ def items(x, out):
     tl.store(out, tl.item(one))
     tl.store(out + 1, one[:, None].item())
     tl.store(out + 2, tl.reshape(tl.load(x + 1 + tl.arange(0, 1)), ()))
+
+
+@bl.jit
+def pairs(x, y, out, N: bl.constexpr):
+    """Rows of 2N elements: blocks of rank 1 joined, interleaved, put behind each other, and taken apart."""
+    i, both = tl.arange(0, N), tl.arange(0, 2 * N)
+    a, b = tl.load(x + i), tl.load(y + i)
+    tl.store(out + tl.reshape(both, (N, 2)), tl.join(a, b))
+    tl.store(out + 2 * N + both, tl.interleave(a, b))
+    tl.store(out + 4 * N + both, tl.cat(a, b))
+    tl.store(out + 6 * N + both, tl.cat(a, b, can_reorder=True).flip())
+    even, odd = tl.split(tl.load(x + both).reshape(N, 2))
+    tl.store(out + 8 * N + both, even.cat(odd, dim=-1))
+    first, second = tl.join(a, b).split()
+    tl.store(out + 10 * N + both, tl.cat(second, first))
+    tl.store(out + 12 * N + both, a.interleave(tl.load(y)))  # the scalar is spread
+    tl.store(out + 14 * N + both, tl.ravel(tl.flip(a.join(b), 0)))
+
+
+@bl.jit
+def pairs_2d(x, y, out, M: bl.constexpr, N: bl.constexpr):
+    """Rows of 2 * M * N elements."""
+    n: tl.constexpr = 2 * M * N
+    where = offsets_2d(M, N)
+    flat = tl.arange(0, n)
+    a, b = tl.load(x + where), tl.load(y + where)
+    tl.store(out + flat, tl.ravel(tl.join(a, b)))
+    tl.store(out + n + offsets_2d(M, 2 * N), tl.interleave(a, b))
+    tl.store(out + 2 * n + offsets_2d(2 * M, N), tl.cat(a, b))
+    tl.store(out + 3 * n + offsets_2d(M, 2 * N), tl.cat(a, b, dim=-1))
+    left, right = tl.split(tl.trans(tl.cat(a[None, :, :], b[None, :, :], dim=0), (1, 2, 0)))
+    tl.store(out + 4 * n + offsets_2d(M, N), right)
+    tl.store(out + 4 * n + M * N + offsets_2d(M, N), left)
+    row = tl.load(y + tl.arange(0, N))
+    tl.store(out + 5 * n + offsets_2d(M * N, 2), tl.reshape(tl.join(a, row[None, :]), (M * N, 2)))
+    tl.store(out + 6 * n + offsets_2d(M, 2 * N), tl.flip(tl.interleave(a, b)).flip(0))
+    tl.store(out + 7 * n + flat, tl.ravel(tl.flip(tl.trans(tl.flip(tl.interleave(a, b), 0)), 1)))
+
+
+@bl.jit
+def uneven(x, y, out, L: bl.constexpr, M: bl.constexpr, N: bl.constexpr):
+    """[L, N] and [M, N] along the first axis, [N, L] and [N, M] along the last; then sums of them."""
+    a, b = tl.load(x + offsets_2d(L, N)), tl.load(y + offsets_2d(M, N))
+    n: tl.constexpr = (L + M) * N
+    tl.store(out + offsets_2d(L + M, N), tl.cat(a, b))
+    tl.store(out + n + offsets_2d(N, L + M), tl.cat(a.T, b.T, dim=1))
+    tl.store(out + 2 * n + offsets_2d(N, L + M), tl.flip(tl.cat(b.T, a.T, dim=1)))
+    tl.store(out + 3 * n + tl.arange(0, N), tl.max(tl.flip(tl.cat(a, b), 0), 0))
+
+
+@bl.jit
+def scalar_pairs(x, out):
+    a, b = tl.load(x), tl.load(x + 1)
+    two = tl.arange(0, 2)
+    tl.store(out + two, tl.join(a, b))
+    tl.store(out + 2 + two, tl.interleave(b, a))
+    first, second = tl.split(tl.flip(tl.load(x + two)))
+    tl.store(out + 4, first)
+    tl.store(out + 5, second)
+    for _ in range(3):  # carried as whole blocks
+        first, second = tl.split(tl.join(second, first))
+    tl.store(out + 6, first)
+    tl.store(out + 7, second)
+
+
+@bl.jit
+def rotations(x, out, n, N: bl.constexpr):
+    """Renamed blocks that a loop carries, and masks that are renamed themselves."""
+    i = tl.arange(0, N)
+    a, mask = tl.load(x + i), i < n
+    for _ in range(3):
+        left, right = tl.split(tl.reshape(a, (N // 2, 2)))
+        a = tl.cat(right, tl.flip(left))
+    tl.store(out + i, a, mask=tl.flip(mask))
+    tl.store(out + N + i, tl.load(x + tl.flip(i), mask=tl.flip(mask), other=0))

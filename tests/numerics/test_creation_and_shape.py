@@ -10,7 +10,7 @@ import pytest
 import blocklang as bl
 from tests.numerics import shape_kernels
 from tests.numerics.expected import as_float
-from tests.numerics.launching import Array, Out, assert_same_bits, launch_one
+from tests.numerics.launching import Array, Out, assert_same_bits, is_untouched, launch_one
 from tests.numerics.values import (
     ALL,
     FLOATS,
@@ -127,3 +127,70 @@ def test_items() -> None:
     x = np.array([np.nan, -0.0], np.float32)
     result = launch_one(shape_kernels.items, 1, x, Out((3,), "fp32"))
     assert_same_bits(result, x[[0, 0, 1]])
+
+
+# ---- joined, taken apart and reversed ----
+
+
+@pytest.mark.parametrize(
+    ("n", "name"), [*((n, "fp32") for n in (1, 2, 7, 64, 100, 257)), *((37, t) for t in ALL)]
+)
+def test_pairs(n: int, name: str) -> None:
+    x, y = random_numbers(name, (2 * n,), 1), random_numbers(name, (n,), 2)
+    result = launch_one(shape_kernels.pairs, 1, x, y, Out((8, 2 * n), name), N=n)
+    a = x[:n]
+    joined = np.stack([a, y], 1)
+    rows = [
+        *(joined, joined, np.concatenate([a, y]), np.concatenate([a, y])[::-1]),
+        *(np.concatenate([x[::2], x[1::2]]), np.concatenate([y, a])),
+        *(np.stack([a, np.full_like(a, y[0])], 1), joined[::-1]),
+    ]
+    assert_same_bits(result, stored(rows), f"{name} {n}")
+
+
+@pytest.mark.parametrize(
+    ("shape", "name"),
+    [*((s, "fp32") for s in SHAPES_2D), *(((5, 33), t) for t in ("int1", "uint8", "bf16", "fp64"))],
+)
+def test_pairs_of_two_axes(shape: tuple[int, int], name: str) -> None:
+    m, n = shape
+    a, b = random_numbers(name, shape, 1), random_numbers(name, shape, 2)
+    result = launch_one(shape_kernels.pairs_2d, 1, a, b, Out((8, 2 * m * n), name), M=m, N=n)
+    joined = np.stack([a, b], -1)
+    mixed = joined.reshape(m, 2 * n)
+    rows = [
+        *(joined, mixed, np.concatenate([a, b]), np.concatenate([a, b], 1), np.stack([b, a])),
+        *(np.stack([a, np.broadcast_to(b[0], shape)], -1), mixed[::-1, ::-1], mixed[::-1].T[:, ::-1]),
+    ]
+    assert_same_bits(result, stored(rows), f"{name} {shape}")
+
+
+@pytest.mark.parametrize("name", ["fp32", "int64", "int1", "fp16"])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 7), (5, 3, 64), (1, 40, 3), (33, 2, 16)])
+def test_cat_of_uneven_blocks(shape: tuple[int, int, int], name: str) -> None:
+    l, m, n = shape  # noqa: E741 - the kernel's names
+    a, b = random_numbers(name, (l, n), 1), random_numbers(name, (m, n), 2)
+    result = launch_one(shape_kernels.uneven, 1, a, b, Out((3 * (l + m) * n + n,), name), L=l, M=m, N=n)
+    both = np.concatenate([a, b])
+    other = np.concatenate([b, a]).T[:, ::-1]
+    blocks = [both, both.T, other, both.max(0)]
+    assert_same_bits(result, np.concatenate([np.ascontiguousarray(x).reshape(-1) for x in blocks]), name)
+
+
+def test_pairs_of_scalars() -> None:
+    x = np.array([np.nan, -0.0], np.float32)
+    result = launch_one(shape_kernels.scalar_pairs, 1, x, Out((8,), "fp32"))
+    assert_same_bits(result, x[[0, 1, 1, 0, 1, 0, 0, 1]])
+
+
+@pytest.mark.parametrize(("n", "extent"), [(0, 8), (5, 8), (8, 8), (30, 66), (66, 66)])
+def test_renamed_blocks_in_loops_and_masks(n: int, extent: int) -> None:
+    x = random_numbers("fp32", (extent,))
+    result = launch_one(shape_kernels.rotations, 1, x, Out((2, extent), "fp32"), n, N=extent)
+    a = x
+    for _ in range(3):
+        a = np.concatenate([a[1::2], a[::2][::-1]])
+    shown = np.arange(extent)[::-1] < n
+    assert_same_bits(result[0][shown], a[shown])
+    assert is_untouched(result[0][~shown]).all()
+    assert_same_bits(result[1], np.where(shown, x[::-1], np.float32(0)))

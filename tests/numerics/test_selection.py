@@ -109,6 +109,15 @@ def test_pointers_may_be_chosen(extent: int) -> None:
     assert_same_bits(result, np.where(np.arange(extent) % 3 == 0, x, y))
 
 
+@pytest.mark.parametrize("limit", [0, 5, 63, 64, 70])
+def test_a_choice_by_the_index(limit: int) -> None:
+    """The loop may be cut where the choice changes; each side keeps its own."""
+    i = np.arange(64, dtype=np.int64)
+    result = launch_one(kernels.where_by_index, 1, Out((2, 64), "int64"), LIMIT=limit, BLOCK=64)
+    assert result[0].tolist() == np.where(i < limit, i + 100, i + 1000).tolist()
+    assert result[1].tolist() == np.where(i >= limit, i + 100, i + 1000).tolist()
+
+
 def test_python_numbers_on_either_side() -> None:
     x = numbers("fp32")
     i = np.arange(len(x), dtype=np.int32)
