@@ -81,6 +81,10 @@ class BoundArithmetic:
         if isinstance(op, Constant):
             return constant_bound(int(op.value))
         wide = value if type == I64 else self.builder.value(Cast, value, result_types=[I64])
+        if isinstance(op, Cast) and isinstance(op.source.type, ScalarType) and not op.source.type.is_float:
+            narrow = op.source.type
+            if type.minimum <= narrow.minimum and narrow.maximum <= type.maximum:  # it was extended
+                return Bound(narrow.minimum, narrow.maximum, wide)
         return Bound(type.minimum, type.maximum, wide)
 
     def _binary(self, cls: type[Operation], a: Bound, b: Bound, evaluate: Callable[[int, int], int]) -> Bound:

@@ -101,6 +101,7 @@ class Visitor:
         frame: the function that is being compiled.
         rules: how much is accepted.
         dependencies: values from outside that were read.
+        dropped: the last expression that was a statement of its own.
     """
 
     def __init__(self, builder: Builder, frame: Frame, rules: Rules = USUAL) -> None:
@@ -108,6 +109,7 @@ class Visitor:
         self.frame = frame
         self.rules = rules
         self.dependencies: dict[str, Dependency] = {}
+        self.dropped: ast.expr | None = None
         self._rest: list[ast.stmt] = []
 
     @property

@@ -27,8 +27,9 @@ from blocklang.language.arithmetic import truth
 from blocklang.language.constexpr import constexpr, is_compile_time, unwrap
 from blocklang.language.hints import condition as tl_condition
 from blocklang.language.hints import range as tl_range
-from blocklang.language.registry import is_builtin
+from blocklang.language.registry import advice_on_result, is_builtin
 from blocklang.language.tensor import tensor
+from blocklang.language.windows import Window
 
 MAXIMUM_CALL_DEPTH = 100
 _NUMBERS = (int, float, str, round, len)
@@ -82,6 +83,9 @@ class Calls(Expressions):
     @fields("func", "args", "keywords")
     def visit_Call(self, node: ast.Call) -> Any:
         function = unwrap(self.visit(node.func))
+        advice = advice_on_result(function)
+        if advice is not None and node is self.dropped:
+            self.fail(f"The result of `{ast.unparse(node.func)}` is not being used", help=advice)
         args = self.items(node.args)
         keywords: dict[str, Any] = {}
         for keyword in node.keywords:
@@ -388,7 +392,7 @@ def _is_language(function: Any) -> bool:
     if is_builtin(function):
         return True
     if isinstance(function, types.MethodType):
-        return isinstance(function.__self__, (tensor, constexpr, tl.dtype))
+        return isinstance(function.__self__, (tensor, constexpr, tl.dtype, Window))
     if isinstance(function, types.FunctionType):
         return function.__module__ == "blocklang.language.dtypes"
     return isinstance(function, type) and issubclass(function, tl.dtype)

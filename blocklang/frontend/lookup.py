@@ -27,6 +27,7 @@ from blocklang.language.hints import condition as tl_condition
 from blocklang.language.hints import range as tl_range
 from blocklang.language.registry import is_builtin
 from blocklang.language.tensor import tensor
+from blocklang.language.windows import Window
 
 # Python's own names that mean something in a kernel.
 PYTHON_NAMES = frozenset(
@@ -49,7 +50,7 @@ PYTHON_NAMES = frozenset(
     }
 )
 _PYTHON_OBJECTS = frozenset(id(getattr(builtins, name)) for name in PYTHON_NAMES)
-_TYPES = (constexpr, tensor, tl.dtype, tl.pointer_type, tl.block_type, tl.const)
+_TYPES = (constexpr, tensor, tl.dtype, tl.pointer_type, tl.block_type, tl.const, Window)
 
 
 def source_of(value: object) -> KernelSource | None:

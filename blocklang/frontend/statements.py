@@ -103,6 +103,7 @@ class Statements(Calls):
     @fields("value")
     def visit_Expr(self, node: ast.Expr) -> None:
         if not (isinstance(node.value, ast.Constant) and node.value.value is ...):
+            self.dropped = node.value
             self.visit(node.value)
 
     @fields()

@@ -42,7 +42,14 @@ from blocklang.language.tensor import tensor, to_tensor  # first of those below:
 from blocklang.language.casting import cast  # isort: skip
 from blocklang.language.aggregate import aggregate as _aggregate
 from blocklang.language.aggregate import constexpr_function
+from blocklang.language.block_pointers import advance, make_block_ptr
 from blocklang.language.creation import arange, full, num_programs, program_id, zeros, zeros_like
+from blocklang.language.descriptors import (
+    load_tensor_descriptor,
+    make_tensor_descriptor,
+    store_tensor_descriptor,
+    tensor_descriptor,
+)
 from blocklang.language.hints import (
     assume,
     condition,
@@ -127,6 +134,7 @@ __all__ = [
     "PropagateNan",
     "_aggregate",
     "abs",
+    "advance",
     "arange",
     "argmax",
     "argmin",
@@ -176,10 +184,13 @@ __all__ = [
     "item",
     "join",
     "load",
+    "load_tensor_descriptor",
     "log",
     "log1p",
     "log2",
     "log10",
+    "make_block_ptr",
+    "make_tensor_descriptor",
     "map_elementwise",
     "math",
     "max",
@@ -213,10 +224,12 @@ __all__ = [
     "static_print",
     "static_range",
     "store",
+    "store_tensor_descriptor",
     "sum",
     "tan",
     "tanh",
     "tensor",
+    "tensor_descriptor",
     "to_tensor",
     "trans",
     "trunc",

@@ -199,6 +199,15 @@ def _number_behind(value: Any) -> Any:
     return unwrap(value)
 
 
+def is_one(value: Any) -> bool:
+    """True for the number 1, known at compile time or while the kernel is interpreted."""
+    plain = _number_behind(value)
+    if isinstance(plain, _run_time_class()):
+        data = getattr(plain.value, "data", None)  # type: ignore[attr-defined]
+        return data is not None and data.shape == () and bool(data == 1)
+    return not isinstance(plain, bool) and isinstance(plain, int) and plain == 1
+
+
 def static_bool(value: Any, what: str) -> bool:
     """A compile-time truth value."""
     plain = unwrap(value)

@@ -7,15 +7,15 @@ from typing import Any
 from blocklang.diagnostics import CompilationError
 from blocklang.ir.types import shape_of
 from blocklang.language import dtypes as tl
+from blocklang.language.block_pointers import block_pointer, lanes_of, padding_of
 from blocklang.language.broadcasting import broadcast_block, common_shape, spread
 from blocklang.language.casting import cast_element
 from blocklang.language.constexpr import describe, static_bool, static_choice, unwrap
 from blocklang.language.context import current_builder
 from blocklang.language.registry import builtin
-from blocklang.language.tensor import constant, emit, tensor, to_tensor
+from blocklang.language.shape import block_shape
+from blocklang.language.tensor import constant, emit, is_block, tensor, to_tensor
 from blocklang.ops.memory import CACHE_MODIFIERS_LOAD, CACHE_MODIFIERS_STORE, EVICTION_POLICIES, Load, Store
-
-_NO_BLOCK_POINTERS = "block pointers are not built yet; write the offsets and a mask"
 
 
 def _pointer(value: Any, what: str) -> tensor:
@@ -41,9 +41,18 @@ def _mask(value: Any) -> tensor | None:
 
 
 def _refuse_block_pointer_options(boundary_check: Any, padding_option: Any) -> None:
-    if any(unwrap(option) for option in (boundary_check, padding_option)):
+    if any(unwrap(option) or unwrap(option) == 0 for option in (boundary_check, padding_option)):
         raise CompilationError(
-            "boundary_check and padding_option are for block pointers", help=_NO_BLOCK_POINTERS
+            "`boundary_check` and `padding_option` are for block pointers",
+            help="write a mask, or make a block pointer with `tl.make_block_ptr`",
+        )
+
+
+def _refuse_mask(*given: Any) -> None:
+    if any(unwrap(option) is not None for option in given):
+        raise CompilationError(
+            "`mask` and `other` cannot be given with a block pointer",
+            help="name the axes that may leave the array in `boundary_check`",
         )
 
 
@@ -65,9 +74,12 @@ def load(
     """Read elements of an array.
 
     Args:
-        pointer: a pointer, or a block of pointers.
+        pointer: a pointer, a block of pointers, or a block pointer.
         mask: int1; where it is false, memory is not touched. Broadcast with the pointers.
         other: the value of masked lanes, cast to the element type; 0 without it.
+        boundary_check: of a block pointer, the axes along which lanes outside of the array are masked; along
+            the others the block must lie inside.
+        padding_option: what such lanes hold: '' or 'zero' for 0, 'nan' of floats.
         cache_modifier: '', '.ca', '.cg' or '.cv'; no effect on the values.
         eviction_policy: '', 'evict_first', 'evict_last' or 'evict_normal'; no effect on the values.
         volatile: True: read memory again, whatever is known of it.
@@ -78,6 +90,17 @@ def load(
     Example:
         x = tl.load(x_ptr + tl.arange(0, 8), mask=tl.arange(0, 8) < 5, other=0.0)
     """
+    options: dict[str, Any] = {
+        "cache_modifier": _option(cache_modifier, "cache_modifier", CACHE_MODIFIERS_LOAD),
+        "eviction_policy": _option(eviction_policy, "eviction_policy", EVICTION_POLICIES),
+        "volatile": static_bool(volatile, "volatile"),
+    }
+    block = unwrap(pointer)
+    if isinstance(block, block_pointer):
+        _refuse_mask(mask, other)
+        pointers, inside = lanes_of(block, boundary_check)
+        padding = padding_of(block, padding_option)
+        return emit(Load, pointers, mask=inside, other=None if inside is None else padding, **options)
     _refuse_block_pointer_options(boundary_check, padding_option)
     address = _pointer(pointer, "load")
     lanes = _mask(mask)
@@ -93,9 +116,7 @@ def load(
         spread(address, shape),
         mask=None if lanes is None else broadcast_block(lanes, shape),
         other=None if otherwise is None else broadcast_block(otherwise, shape),
-        cache_modifier=_option(cache_modifier, "cache_modifier", CACHE_MODIFIERS_LOAD),
-        eviction_policy=_option(eviction_policy, "eviction_policy", EVICTION_POLICIES),
-        volatile=static_bool(volatile, "volatile"),
+        **options,
     )
 
 
@@ -119,35 +140,72 @@ def store(
     """Write elements of an array.
 
     Args:
-        pointer: a pointer, or a block of pointers, which decides the shape.
-        value: what to write, cast to the element type (integers wrap) and broadcast to the pointers.
+        pointer: a pointer, or a block of pointers, which decides the shape; or a block pointer.
+        value: what to write, cast to the element type (integers wrap) and broadcast to the pointers. Through a
+            block pointer: a block of its shape and element type, or a scalar.
         mask: int1, broadcast to the pointers; where it is false, memory is not touched.
+        boundary_check: of a block pointer, the axes along which lanes outside of the array are not written.
         cache_modifier: '', '.wb', '.cg', '.cs' (streaming) or '.wt'; no effect on the values.
         eviction_policy: '', 'evict_first', 'evict_last' or 'evict_normal'; no effect on the values.
 
     Example:
         tl.store(out_ptr + tl.arange(0, 8), 1.0, mask=tl.arange(0, 8) < 5)
     """
+    options = {
+        "cache_modifier": _option(cache_modifier, "cache_modifier", CACHE_MODIFIERS_STORE),
+        "eviction_policy": _option(eviction_policy, "eviction_policy", EVICTION_POLICIES),
+    }
+    block = unwrap(pointer)
+    if isinstance(block, block_pointer):
+        _refuse_mask(mask)
+        _refuse_const(block.base)
+        pointers, inside = lanes_of(block, boundary_check)
+        write_block(pointers, _of_block(value, block), inside, **options)
+        return
     _refuse_block_pointer_options(boundary_check, "")
     address = _pointer(pointer, "store")
-    if address.dtype.is_const():
-        raise CompilationError(
-            "cannot store through a const pointer", help="annotate the parameter without `tl.const`"
-        )
+    _refuse_const(address)
     stored, lanes = _converted(value, address.dtype.element_ty), _mask(mask)
     shape = shape_of(address.value.type)
     for operand, what in ((stored, "value"), (lanes, "mask")):
         if operand is not None:
             _check_fits(operand, what, address, shape)
-    operands = [address.value, broadcast_block(stored, shape).value]
-    if lanes is not None:
-        operands.append(broadcast_block(lanes, shape).value)
-    current_builder().create(
-        Store,
-        *operands,
-        cache_modifier=_option(cache_modifier, "cache_modifier", CACHE_MODIFIERS_STORE),
-        eviction_policy=_option(eviction_policy, "eviction_policy", EVICTION_POLICIES),
+    write_block(
+        address,
+        broadcast_block(stored, shape),
+        None if lanes is None else broadcast_block(lanes, shape),
+        **options,
     )
+
+
+def _refuse_const(address: tensor) -> None:
+    if address.dtype.is_const():
+        raise CompilationError(
+            "cannot store through a const pointer", help="annotate the parameter without `tl.const`"
+        )
+
+
+def write_block(pointers: tensor, value: tensor, mask: tensor | None, **options: Any) -> None:
+    """Store a value of the pointers' shape and element type."""
+    operands = [v.value for v in (pointers, value, mask) if v is not None]
+    current_builder().create(Store, *operands, **options)
+
+
+def _of_block(value: Any, block: block_pointer) -> tensor:
+    """A value that is stored through a block pointer: of its shape and element type, or a number."""
+    plain = unwrap(value)
+    stored = _converted(value, block.element) if isinstance(plain, (bool, int, float)) else to_tensor(value)
+    if stored.dtype != block.element:
+        raise CompilationError(
+            f"Block element type {block.element} and value element type {stored.dtype} mismatch",
+            help="cast the value, `x.to(p.dtype.element_ty)`",
+        )
+    if is_block(stored) and block_shape(stored) != block.extents:
+        raise CompilationError(
+            f"cannot store {stored.value.type} through {block}",
+            help="the shapes must be equal; broadcast the value with `tl.broadcast_to`",
+        )
+    return spread(stored, block.extents)
 
 
 def _check_fits(operand: tensor, what: str, address: tensor, shape: tuple[int, ...]) -> None:

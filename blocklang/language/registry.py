@@ -23,6 +23,22 @@ def builtin(function: FunctionT) -> FunctionT:
     return function
 
 
+def must_use_result(advice: str) -> Callable[[FunctionT], FunctionT]:
+    """Refuse a statement that calls the function, or a method, and drops its result; `advice` is the help."""
+
+    def mark(function: FunctionT) -> FunctionT:
+        function.unused_result = advice  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def advice_on_result(function: object) -> str | None:
+    """What to do with a result that must be used; None if it may be dropped."""
+    advice = getattr(function, "unused_result", None)
+    return advice if isinstance(advice, str) else None
+
+
 def is_builtin(function: object) -> bool:
     """True for a function of the language."""
     return function is not None and BUILTINS.get(getattr(function, "__name__", "")) is function

@@ -7,14 +7,6 @@ _NO_SUBSTITUTE = "there is no substitute yet"
 
 NOT_BUILT_YET: dict[str, str | None] = {
     **dict.fromkeys(("float8e5", "float8e4nv", "float8e4b8", "float8e5b16", "float8e4b15"), _FP8),
-    **dict.fromkeys(("make_block_ptr", "advance"), "write the offsets and a mask"),
-    **dict.fromkeys(
-        (
-            *("make_tensor_descriptor", "load_tensor_descriptor", "store_tensor_descriptor"),
-            *("tensor_descriptor", "tensor_descriptor_type"),
-        ),
-        "write the offsets and a mask",
-    ),
     **dict.fromkeys(
         (
             "atomic_add",

@@ -214,7 +214,7 @@ class _Nest:
 
     def _outer_interval(self, value: Value) -> Interval:
         bound = self.bounds.of_scalar(value)
-        if value.type == I64 and bound.constant is None:
+        if value.type == I64 and bound.constant is None and (bound.low < -_LARGE or bound.high > _LARGE):
             clamped = Bound(-_LARGE, _LARGE, bound.value)
             tests = [
                 self.bounds.at_least(bound, constant_bound(-_LARGE)),
