@@ -218,9 +218,6 @@ def _outline(value: Any) -> Any:
     """A tree without its run-time leaves: what must stay the same in a loop."""
     items = children(value)
     if items is not None:
-        return (
-            (type(value), *map(_outline, items))
-            if isinstance(value, Compound)
-            else tuple(map(_outline, items))
-        )
+        kind = (type(value), value.constants) if isinstance(value, Compound) else ()
+        return (*kind, *map(_outline, items))
     return tensor if isinstance(value, tensor) else repr(unwrap(value))

@@ -71,6 +71,8 @@ def describe_kind(value: Any) -> str:
         return str(value.value.type)
     items = children(value)
     if items is not None:
+        if isinstance(value, Compound) and value.constants:
+            return repr(value)
         name = type(value).__name__ if isinstance(value, Compound) else ""
         return f"{name}({', '.join(map(describe_kind, items))})"
     text = repr(unwrap(value))

@@ -74,10 +74,15 @@ class block_pointer(Window):
         return pointer_type(self.element, const=self.base.dtype.is_const())
 
     def parts(self) -> tuple[Any, ...]:
-        return self.base, self.shape, self.strides, self.offsets, self.block_shape, self.order
+        return self.base, self.shape, self.strides, self.offsets
+
+    @property
+    def constants(self) -> tuple[Any, ...]:
+        return self.extents, tuple(axis.value for axis in self.order)
 
     def with_parts(self, parts: Sequence[Any]) -> block_pointer:
-        return block_pointer(*parts)
+        base, shape, strides, offsets = parts
+        return block_pointer(base, shape, strides, offsets, self.block_shape, self.order)
 
     @must_use_result(_ASSIGN)
     def advance(self, offsets: Any) -> block_pointer:

@@ -19,6 +19,11 @@ class Compound:
         """The parts, in a fixed order."""
         raise NotImplementedError
 
+    @property
+    def constants(self) -> tuple[Any, ...]:
+        """What it is beside its parts: values that are alike have the same."""
+        return ()
+
     def with_parts(self, parts: Sequence[Any]) -> Any:
         """A value like this one, of other parts."""
         raise NotImplementedError
@@ -43,7 +48,9 @@ def is_alike(a: Any, b: Any) -> bool:
     mine, others = children(a), children(b)
     if mine is None or others is None or len(mine) != len(others):
         return False
-    return type(a) is type(b) if isinstance(a, Compound) or isinstance(b, Compound) else True
+    if isinstance(a, Compound) and isinstance(b, Compound):
+        return type(a) is type(b) and a.constants == b.constants
+    return not isinstance(a, Compound) and not isinstance(b, Compound)
 
 
 def equal(a: Any, b: Any) -> Any:

@@ -71,10 +71,15 @@ class tensor_descriptor(Window):
         return block_type(self.dtype, self.extents)
 
     def parts(self) -> tuple[Any, ...]:
-        return self.base, self.shape, self.strides, self.block_shape, self.padding
+        return self.base, self.shape, self.strides
+
+    @property
+    def constants(self) -> tuple[Any, ...]:
+        return self.extents, self.padding
 
     def with_parts(self, parts: Sequence[Any]) -> tensor_descriptor:
-        return tensor_descriptor(*parts)
+        base, shape, strides = parts
+        return tensor_descriptor(base, shape, strides, self.block_shape, self.padding)
 
     # ---- blocks ----
 
