@@ -25,6 +25,7 @@ from blocklang.jit import JITFunction, jit
 from blocklang.language import cdiv, constexpr, constexpr_function, next_power_of_2
 from blocklang.language.aggregate import aggregate
 from blocklang.runtime.arrays import strides
+from blocklang.runtime.descriptors import TensorDescriptor
 from blocklang.runtime.threads import get_num_threads, num_threads, set_num_threads
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "JITFunction",
     "LaunchError",
     "ParseError",
+    "TensorDescriptor",
     "UnsupportedLanguageConstruct",
     "UsageError",
     "VerifyError",

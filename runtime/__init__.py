@@ -1,6 +1,7 @@
 """Running compiled kernels on this machine: arrays, threads, scratch memory, loading and launching.
 
     arrays     what an argument is in memory: address, element type, shape, strides
+    descriptors an array with its shape, strides and a block shape, as one argument
     grids      how many programs a launch runs
     loader     object code to callable machine code, freed when it is dropped
     arena      scratch memory of one worker

@@ -82,10 +82,11 @@ def build_with_dependencies(
     )
     kernel.argument_attributes = [dict(a.attributes) for a in run_time]
     values = dict(zip((a.name for a in run_time), map(tensor, kernel.args), strict=True))
-    env = {p.name: _value_of(a, p.is_constexpr, values) for p, a in given}
+    builder = Builder(kernel.body, location=kernel.location)
+    with use_builder(builder):
+        env = {p.name: _value_of(a, p.is_constexpr, values) for p, a in given}
     frame = Frame(source, source.name, env, frozenset(assigned_names(source.node.body)) | env.keys())
     frame.reset_flags()
-    builder = Builder(kernel.body, location=kernel.location)
     visitor = Statements(builder, frame, rules)
     with use_builder(builder), deep_recursion():
         try:

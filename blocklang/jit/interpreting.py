@@ -46,7 +46,8 @@ def interpret_arguments(
 
 def _argument(is_constexpr: bool, value: Any, spec: object, payload: Payload) -> LaunchArgument:
     if isinstance(spec, TupleSpec):
-        items = zip(value, spec.items, payload, strict=True)
+        given = value if isinstance(value, tuple) else payload  # a descriptor is no tuple yet
+        items = zip(given, spec.items, payload, strict=True)
         arguments = tuple(_argument(isinstance(v, constexpr), v, s, p) for v, s, p in items)
         return LaunchArgument(spec.kind, items=arguments)
     if isinstance(spec, TypedSpec):

@@ -6,6 +6,7 @@ The rules, as Triton has them:
     int                   i32, i64 or u64 by value; 1 is compiled in; "divisible by 16" if it is
     bool                  i1
     float                 f32
+    TensorDescriptor      pointer, i32 extents, i64 strides; its block shape and padding are compiled in
     NumPy scalar          its own dtype, no facts
     constexpr, None, str,
     dtype, function       the value itself
@@ -21,7 +22,7 @@ from __future__ import annotations
 import math
 import struct
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +32,9 @@ from blocklang.diagnostics import LaunchError
 from blocklang.ir.types import F16, F32, F64, I1, I32, I64, U64, PointerType, ScalarType
 from blocklang.jit.parameters import NO_DEFAULT, Parameter, Signature, parse_argument_type
 from blocklang.language.constexpr import constexpr
+from blocklang.language.descriptors import DescribedArgument
 from blocklang.runtime.arrays import NUMPY_DTYPES, Array, describe_array, element_type_of, is_array
+from blocklang.runtime.descriptors import TensorDescriptor, describe_descriptor
 
 DIVISOR = 16
 
@@ -63,12 +66,17 @@ class ConstantSpec(Spec):
 
 @dataclass(frozen=True, eq=False)
 class TupleSpec(Spec):
-    """A tuple of arguments: a spec for each item, and the class, a namedtuple's or `tuple`."""
+    """A tuple of arguments: a spec for each item, and the class, a namedtuple's or `tuple`; or what makes a
+    tensor descriptor of its base, extents and strides.
+    """
 
     items: tuple[Spec, ...]
-    kind: type
+    kind: Callable[..., Any]
 
     def __str__(self) -> str:
+        if isinstance(self.kind, DescribedArgument):
+            blocks = f"blocks of {list(self.kind.block_shape)}, padding {self.kind.padding!r}"
+            return f"descriptor of {self.items[0]} with {blocks}"
         return f"({', '.join(map(str, self.items))})"
 
 
@@ -111,10 +119,10 @@ def constant_spec(value: Any) -> ConstantSpec:
     return _constants.setdefault(key, ConstantSpec(value)) if spec is None else spec
 
 
-_tuples: weakref.WeakValueDictionary[tuple[type, tuple[Spec, ...]], TupleSpec] = weakref.WeakValueDictionary()
+_tuples: weakref.WeakValueDictionary[tuple[Callable[..., Any], tuple[Spec, ...]], TupleSpec] = weakref.WeakValueDictionary()
 
 
-def tuple_spec(kind: type, items: tuple[Spec, ...]) -> TupleSpec:
+def tuple_spec(kind: Callable[..., Any], items: tuple[Spec, ...]) -> TupleSpec:
     """The one spec of a tuple of specs."""
     spec = _tuples.get((kind, items))
     return _tuples.setdefault((kind, items), TupleSpec(items, kind)) if spec is None else spec
@@ -324,7 +332,27 @@ def _describe_numpy_scalar(parameter: Parameter, value: Any, signature: Signatur
     return typed_spec(type_, False), int.from_bytes(value.tobytes(), "little")
 
 
+def _describe_descriptor(parameter: Parameter, value: TensorDescriptor, signature: Signature) -> Described:
+    """The base, the extents and the strides but the last, as a tuple; the rest is compiled in."""
+    try:
+        described = describe_descriptor(value)
+    except LaunchError as error:
+        raise signature.error(f"argument {parameter.name!r}: {error.message}", error.help) from error
+    array, extents, strides = described.array, described.shape, described.strides[:-1]
+    exact = parameter.do_not_specialize or parameter.do_not_specialize_on_alignment
+    pointer = PointerType(array.element, const=parameter.is_const)
+    specs = (
+        typed_spec(pointer, not exact and array.address % DIVISOR == 0),
+        tuple_spec(tuple, (typed_spec(I32, False),) * len(extents)),
+        tuple_spec(tuple, (typed_spec(I64, False),) * len(strides)),
+    )
+    kind = DescribedArgument(described.block_shape, described.padding)
+    return tuple_spec(kind, specs), (array, extents, tuple(n & 0xFFFF_FFFF_FFFF_FFFF for n in strides))
+
+
 def _describe_other(parameter: Parameter, value: Any, signature: Signature) -> Described:
+    if isinstance(value, TensorDescriptor):
+        return _describe_descriptor(parameter, value, signature)
     if isinstance(value, tuple):
         return _describe_tuple(parameter, value, signature)
     if isinstance(value, (list, dict, set, complex, bytes, bytearray, memoryview)):

@@ -7,7 +7,8 @@ read as the padding, and are not written, along every axis.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn
 
 from blocklang.diagnostics import CompilationError
 from blocklang.language import dtypes as tl
@@ -261,6 +262,23 @@ def make_tensor_descriptor(
         extents,
         padding,
     )
+
+
+@dataclass(frozen=True)
+class DescribedArgument:
+    """Makes the descriptor that a kernel is given from its base, extents, and strides but the last.
+
+    It stands where the class of a namedtuple argument stands.
+    """
+
+    block_shape: tuple[int, ...]
+    padding: str
+    _fields: ClassVar = ("base", "shape", "strides")
+
+    def __call__(self, base: tensor, shape: Any, strides: Any) -> tensor_descriptor:
+        steps = (*strides, constant(1, tl.int64))
+        extents = tuple(map(constexpr, self.block_shape))
+        return tensor_descriptor(base, tuple(shape), steps, extents, self.padding)
 
 
 def check_form(rank: int, strides: int, extents: tuple[constexpr, ...], element: tl.dtype) -> None:
