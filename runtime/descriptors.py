@@ -1,7 +1,7 @@
 """`TensorDescriptor`: an array with its shape, strides and a block shape, as one argument of a kernel.
 
-In the kernel it is what `tl.make_tensor_descriptor` gives: `desc.load(offsets)` reads a block of `block_shape`,
-with `padding` outside of the array, and `desc.store(offsets, value)` writes one.
+In the kernel it is what `tl.make_tensor_descriptor` gives: `desc.load(offsets)` reads a block of
+`block_shape`, with `padding` outside of the array, and `desc.store(offsets, value)` writes one.
 """
 
 from __future__ import annotations

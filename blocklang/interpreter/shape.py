@@ -26,7 +26,8 @@ def reshape(op: ops.Reshape, machine: Machine) -> Array:
 
 @evaluates(ops.Slice)
 def slice_axis(op: ops.Slice, machine: Machine) -> Array:
-    return np.take(machine[op.source], op.start + op.step * np.arange(op.extent), axis=op.axis)
+    lanes = op.start + op.step * np.arange(op.extent)
+    return np.asarray(np.take(machine[op.source], lanes, axis=op.axis))
 
 
 @evaluates(ops.Cat)

@@ -7,7 +7,7 @@ functions. `load` and `store` take one in the place of a block of pointers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from blocklang.diagnostics import CompilationError
 from blocklang.language import dtypes as tl
@@ -27,7 +27,6 @@ from blocklang.language.windows import (
     padding_value,
     static_extents,
 )
-
 
 _ASSIGN = "advance has no effect of its own: assign the moved block pointer to a variable"
 
@@ -84,6 +83,13 @@ class block_pointer(Window):
         base, shape, strides, offsets = parts
         return block_pointer(base, shape, strides, offsets, self.block_shape, self.order)
 
+    def _no_arithmetic(self, other: Any) -> NoReturn:
+        raise CompilationError(
+            f"{self} takes no part in arithmetic", help="move it with `p = tl.advance(p, offsets)`"
+        )
+
+    __add__ = __radd__ = __sub__ = _no_arithmetic
+
     @must_use_result(_ASSIGN)
     def advance(self, offsets: Any) -> block_pointer:
         """See `advance`."""
@@ -124,7 +130,8 @@ def make_block_ptr(
         )
     if sorted(axes) != list(range(len(extents))):
         raise CompilationError(
-            f"Expected a permutation of (0, ..., {len(extents) - 1}) as the order of make_block_ptr, got {axes}",
+            f"Expected a permutation of {list(range(len(extents)))} as the order of make_block_ptr, "
+            f"got {axes}",
             help="the fastest axis comes first, for instance (1, 0) for rows",
         )
     return block_pointer(pointer, ends, steps, starts, extents, tuple(map(constexpr, axes)))

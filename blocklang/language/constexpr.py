@@ -237,10 +237,11 @@ def static_shape(shape: tuple[Any, ...], what: str) -> tuple[int, ...]:
 
 def describe(value: Any) -> str:
     """A value in words for a message: a tensor's type, or the value itself with its Python type."""
+    from blocklang.language.compound import Compound
     from blocklang.language.tensor import tensor
 
     if isinstance(value, tensor):
         return f"a run-time {value.value.type}"
     plain = unwrap(value)
-    plainly = plain is None or isinstance(plain, (bool, str))
+    plainly = plain is None or isinstance(plain, (bool, str, Compound))
     return f"{plain!r}" if plainly else f"{plain!r} of type {type(plain).__name__}"

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NoReturn
 
 from blocklang.diagnostics import CompilationError
 from blocklang.language import dtypes as tl
+from blocklang.language.broadcasting import spread
 from blocklang.language.casting import cast_element
 from blocklang.language.constexpr import constexpr, describe, is_one, static_choice, unwrap
 from blocklang.language.dtypes import block_type
@@ -33,7 +34,6 @@ from blocklang.language.windows import (
     static_extents,
     wide,
 )
-from blocklang.language.broadcasting import spread
 from blocklang.ops.memory import Load
 
 MAXIMUM_RANK = 5
@@ -247,7 +247,7 @@ def make_tensor_descriptor(
     if not is_one(steps[-1]):
         raise CompilationError(
             f"Tensor descriptor last dim must be 1 but got {describe(steps[-1])}",
-            help="the last stride is the literal 1, or an argument of value 1; permute the axes, or use pointers",
+            help="the last stride is the literal 1, or an argument of value 1; or use pointers",
         )
     plain = "zero" if unwrap(padding_option) is None else padding_option
     padding = static_choice(plain, "padding_option", PADDINGS)
@@ -298,8 +298,8 @@ def check_form(rank: int, strides: int, extents: tuple[constexpr, ...], element:
     row = extents[-1].value * size
     if row < MINIMUM_ROW_BYTES:
         raise CompilationError(
-            f"Descriptor block shape must have at least {MINIMUM_ROW_BYTES} bytes in the last dimension, but got "
-            f"{extents[-1].value} * {size} = {row} bytes",
+            f"Descriptor block shape must have at least {MINIMUM_ROW_BYTES} bytes in the last dimension, "
+            f"but got {extents[-1].value} * {size} = {row} bytes",
             help="make the last extent larger, or use pointers",
         )
 

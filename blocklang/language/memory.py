@@ -15,15 +15,18 @@ from blocklang.language.context import current_builder
 from blocklang.language.registry import builtin
 from blocklang.language.shape import block_shape
 from blocklang.language.tensor import constant, emit, is_block, tensor, to_tensor
+from blocklang.language.windows import Window
 from blocklang.ops.memory import CACHE_MODIFIERS_LOAD, CACHE_MODIFIERS_STORE, EVICTION_POLICIES, Load, Store
 
 
 def _pointer(value: Any, what: str) -> tensor:
     if isinstance(value, tensor) and value.dtype.is_ptr():
         return value
+    help = "pass the array itself to the kernel, and add offsets to it"
+    if isinstance(unwrap(value), Window):
+        help = f"call its own method, `desc.{what}(offsets{', value' if what == 'store' else ''})`"
     raise CompilationError(
-        f"{what} needs a pointer or a block of pointers, got {describe(value)}",
-        help="pass the array itself to the kernel, and add offsets to it",
+        f"{what} needs a pointer, a block of pointers or a block pointer, got {describe(value)}", help=help
     )
 
 
@@ -141,8 +144,8 @@ def store(
 
     Args:
         pointer: a pointer, or a block of pointers, which decides the shape; or a block pointer.
-        value: what to write, cast to the element type (integers wrap) and broadcast to the pointers. Through a
-            block pointer: a block of its shape and element type, or a scalar.
+        value: what to write, cast to the element type (integers wrap) and broadcast to the pointers.
+            Through a block pointer: a block of its shape and element type, or a scalar.
         mask: int1, broadcast to the pointers; where it is false, memory is not touched.
         boundary_check: of a block pointer, the axes along which lanes outside of the array are not written.
         cache_modifier: '', '.wb', '.cg', '.cs' (streaming) or '.wt'; no effect on the values.

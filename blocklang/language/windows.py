@@ -113,7 +113,7 @@ def indices_of(offsets: Sequence[tensor], shape: Sequence[int]) -> list[tensor]:
 def addresses(
     base: tensor, strides: Sequence[tensor], offsets: Sequence[tensor], shape: tuple[int, ...]
 ) -> tensor:
-    """The block of pointers at some offsets of an array: scalar arithmetic as far as it is the same for all."""
+    """The block of pointers at some offsets of an array: what is the same for all is added once."""
     pointers = base
     for offset, stride in zip(offsets, strides, strict=True):
         pointers = pointers + wide(offset) * stride

@@ -139,7 +139,7 @@ def test_cat_takes_each_lane_from_one_operand(
 )
 def test_wrong_shapes_are_refused(cls: Any, types: list[tuple[int, ...]], attributes: dict[str, Any]) -> None:
     region = Region([BlockType(I32, t) for t in types])
-    with pytest.raises(ValueError, match="axis|lanes"):
+    with pytest.raises(ValueError, match=r"axis|lanes"):
         Builder(region).create(cls, *region.args, **attributes)
 
 
@@ -149,7 +149,8 @@ def test_wrong_shapes_are_refused(cls: Any, types: list[tuple[int, ...]], attrib
 def chains(random: np.random.Generator) -> tuple[tuple[int, ...], list[tuple[Any, dict[str, Any]]]]:
     """A shape, and renamings that follow each other."""
     start = tuple(int(n) for n in random.choice([1, 2, 3, 4, 6, 8], random.integers(1, 4)))
-    own, chain = start, []
+    own = start
+    chain: list[tuple[Any, dict[str, Any]]] = []
     for _ in range(5):
         axis = int(random.integers(len(own)))
         kind = random.integers(4)

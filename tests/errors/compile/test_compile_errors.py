@@ -14,14 +14,15 @@ from blocklang.diagnostics import (
     CompileTimeAssertionFailure,
     UnsupportedLanguageConstruct,
 )
-from tests.errors.compile import kernels
+from tests.errors.compile import kernels, shape_kernels
 from tests.frontend.building import build
 
 _HELPERS = {"plain"}
 WRONG: dict[str, Callable[..., Any]] = {
     name: value
-    for name, value in vars(kernels).items()
-    if isinstance(value, types.FunctionType) and value.__module__ == kernels.__name__ and name not in _HELPERS
+    for module in (kernels, shape_kernels)
+    for name, value in vars(module).items()
+    if isinstance(value, types.FunctionType) and value.__module__ == module.__name__ and name not in _HELPERS
 }
 
 
@@ -40,7 +41,7 @@ def test_the_message(name: str, golden: Callable[[str, str], None]) -> None:
 def test_the_place_is_in_the_users_file(name: str) -> None:
     error = error_of(WRONG[name])
     assert error.location is not None
-    assert error.location.file == kernels.__file__
+    assert error.location.file == WRONG[name].__code__.co_filename
     assert error.location.line >= WRONG[name].__code__.co_firstlineno or error.notes
 
 
