@@ -9,8 +9,9 @@ vector load or store. With width 0 it emits ordinary scalar code.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from blocklang.codegen import periods
 from blocklang.codegen.elementwise import LOWERINGS, Context, convert
 from blocklang.codegen.emitter import Emitter, llvm_scalar, llvm_type, splat_constant, vector_of
 from blocklang.codegen.floats import constant_text
@@ -18,7 +19,7 @@ from blocklang.codegen.values import Lane, is_false, is_true
 from blocklang.ir.core import Operation, Value
 from blocklang.ir.types import I1, I64, U8, PointerType, ScalarType, Type, element_type, shape_of
 from blocklang.ops.creation import Constant
-from blocklang.ops.elementwise import Add, And, Cast, Elementwise, Mul, Or, Sub
+from blocklang.ops.elementwise import Add, And, Cast, Elementwise, IntegerDiv, Mul, Or, Rem, Sub
 from blocklang.ops.memory import Load, Offset, Store
 from blocklang.ops.tile import BufferOp, InBounds, Read, View, Write
 from blocklang.target import Target
@@ -134,8 +135,12 @@ class LaneEmitter:
         if all(a.is_uniform for a in args):
             text = LOWERINGS[op.__class__](self.context(0), op, [a.text for a in args])
             return Lane(text, type)
+        if isinstance(op, (IntegerDiv, Rem)) and (parts := periods.divided(self, op, args)):
+            return parts
         if affine := self._affine(op, args):
             return affine
+        if repeated := periods.repeated(self, op, args):
+            return repeated
         text = LOWERINGS[op.__class__](self.context(self.width), op, [self.vector(a) for a in args])
         return Lane(text, type, self.width)
 
@@ -161,7 +166,8 @@ class LaneEmitter:
                 first, second = (a.step or "0" for a in args)
                 if isinstance(op, Sub):
                     second = self.emit.mul(second, -1)
-                return _with_step(base, type, self.emit.add(first, second))
+                lane = _with_step(base, type, self.emit.add(first, second))
+                return replace(lane, multiple=periods.multiple_of_sum(op, args, type)) if lane.step else lane
             case Mul() if not all(a.is_affine for a in args):
                 affine, factor = args if args[0].is_affine else args[::-1]
                 base = LOWERINGS[Mul](self.context(0), op, [a.text for a in args])
@@ -181,6 +187,8 @@ class LaneEmitter:
         assert isinstance(type, PointerType)
         size = type.element.bytes
         wide = offset.type == I64 or offset.bits == 64
+        if offset.repeated is not None and wide and pointer.is_uniform:
+            return periods.repeated_offset(self, pointer, offset, type)
         if not pointer.width and not offset.width and (wide or offset.is_uniform):
             count = (
                 offset.text
@@ -300,11 +308,17 @@ class LaneEmitter:
             return Lane(text, type, self.width)
         passthru = "zeroinitializer" if other is None or type == I1 else self.vector(other)
         contiguous = pointer.step == str(element.bytes)
-        if contiguous and is_true(mask):
+        if not contiguous and not volatile:
+            strided = periods.load(self, pointer, element, mask, passthru)
+        else:
+            strided = None
+        if strided is not None:
+            text = strided
+        elif contiguous and is_true(mask):
             keyword = "load volatile" if volatile else "load"
             text = self.emit.op(f"{keyword} {vector}, ptr {pointer.text}, align {align}")
         elif contiguous:
-            text = self._masked_load(vector, pointer.text, align, self.vector(mask), passthru, element)
+            text = self.masked_load(vector, pointer.text, align, self.vector(mask), passthru, element)
         else:
             text = self._gather(vector, self.vector(pointer), align, self.vector(mask), passthru, element)
         if type == I1:
@@ -316,7 +330,7 @@ class LaneEmitter:
                 )
         return Lane(text, type, self.width)
 
-    def _masked_load(
+    def masked_load(
         self, vector: str, pointer: str, align: int, mask: str, passthru: str, element: Type
     ) -> str:
         name = f"llvm.masked.load.{_overload(element, self.width)}.p0"
@@ -358,6 +372,8 @@ class LaneEmitter:
         if value.type == I1:
             text = self.emit.op(f"zext {vector_of('i1', self.width)} {text} to {vector}")
         contiguous = pointer.step == str(element.bytes)
+        if pointer.step == str(-element.bytes) and is_true(mask):
+            text, pointer, contiguous = *periods.backwards(self, pointer, element, text), True
         if contiguous and is_true(mask):
             self.emit.do(f"store {vector} {text}, ptr {pointer.text}, align {align}")
             return
@@ -442,6 +458,9 @@ class LaneEmitter:
             offset = self.emit.add(offset, self.emit.mul(lane.text, size))
             step = self.emit.add(step, self.emit.mul(lane.step or "0", size))
         pointer = _with_step(self.emit.offset(base.text, offset), base.type, step)
+        if len(vectors) == 1 and vectors[0][0].repeated is not None and pointer.is_uniform:
+            lane, size = vectors[0]
+            return periods.repeated_address(self, pointer, lane, size)
         for lane, size in vectors:
             kind = vector_of("i64", self.width)
             scaled = self.emit.op(f"mul {kind} {lane.text}, {splat_constant('i64', str(size), self.width)}")

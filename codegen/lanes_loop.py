@@ -6,6 +6,8 @@ vectors without any mask. What is before and after runs the same body with the m
 
 from __future__ import annotations
 
+import math
+
 from blocklang.codegen.emitter import llvm_scalar, llvm_type
 from blocklang.codegen.folds import Fold
 from blocklang.codegen.loops import RegionEmitter
@@ -146,7 +148,7 @@ class LanesLoop:
         if masked:
             live = emitter.lanes.range_mask(index.name, "0", self.high)
             emitter.lanes.live = live
-        emitter.values[self.op.body.args[0]] = Lane(index.name, I64, 0, "1" if self.width else "")
+        emitter.values[self.op.body.args[0]] = self.index_lane(index.name)
         yielded = [emitter.lanes.vector(lane) for lane in emitter.region(self.op.body)]
         following: list[str] = []
         for fold in self.folds:
@@ -161,6 +163,14 @@ class LanesLoop:
         emit.branch(header)
         emit.start(done)
         return [p.name for p in phis]
+
+    def index_lane(self, name: str) -> Lane:
+        """The loop's index: every step starts a whole number of vectors after `low`."""
+        if not self.width:
+            return Lane(name, I64)
+        known = _is_number(self.low) and int(self.low) >= 0
+        multiple = math.gcd(int(self.low), self.width & -self.width) if known else 0
+        return Lane(name, I64, 0, "1", multiple)
 
     def splat_uniform_operands(self) -> dict[str, str]:
         """Vectors of the scalars from outside that the body computes with, made once before the loop."""

@@ -5,7 +5,8 @@ Inside a loop over lanes a value is
 - affine: `base + lane * step`, held as the scalar base and the step; integer arithmetic is modular, so sums
   and products with uniform
   values stay affine exactly (an extension to more bits does not, since it must see the wrap);
-- a vector: one register lane each.
+- a vector: one register lane each. A vector in which every number of an affine value stands several times
+  (`i // 2`) also knows that (`Repeated`): what is loaded from there is loaded once and spread.
 
 Outside such loops every value is uniform.
 """
@@ -18,6 +19,15 @@ from blocklang.ir.types import PointerType, ScalarType, Type
 
 
 @dataclass(frozen=True, slots=True)
+class Repeated:
+    """Lane k of a vector is `base + k // times * step`; `times` divides the width."""
+
+    base: str
+    step: str
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
 class Lane:
     """An emitted value.
 
@@ -26,12 +36,17 @@ class Lane:
         type: its IR type.
         width: lanes of the vector; 0 if it is held in a scalar.
         step: of affine values, added per lane: a decimal constant or an i64 register (bytes for pointers).
+        multiple: of affine 64-bit integers, a power of two that divides the base, which is not negative; 0 if
+            that is not known.
+        repeated: of vectors, the affine value that they repeat, if they do.
     """
 
     text: str
     type: Type
     width: int = 0
     step: str = ""
+    multiple: int = 0
+    repeated: Repeated | None = None
 
     @property
     def is_uniform(self) -> bool:
