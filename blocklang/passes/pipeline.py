@@ -18,6 +18,7 @@ from blocklang.passes.assign_spaces import assign_spaces
 from blocklang.passes.canonicalise import canonicalise
 from blocklang.passes.check_capacity import check_capacity, space_usage
 from blocklang.passes.count_accesses import count_accesses
+from blocklang.passes.cut_loops import cut_loops
 from blocklang.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
 from blocklang.passes.eliminate_dead_code import eliminate_dead_code
 from blocklang.passes.expand_maths import expand_maths
@@ -62,6 +63,7 @@ TILE_PASSES: tuple[Pass, ...] = (
 )
 
 PLACED_PASSES: tuple[Pass, ...] = (
+    Pass("cut_loops", cut_loops, "what is behind each other is computed without asking which of both"),
     Pass(
         "hoist_uniform",
         hoist_loop_invariants,
