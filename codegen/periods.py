@@ -1,9 +1,10 @@
 """Lanes with a period: quotients and remainders of a loop's index, and accesses to every other element.
 
-A loop over lanes starts each step at a multiple of its width. So `i // 64` is one number in all lanes, `i % 64`
-is a base and a step, `i % 2` is the constant 0, 1, 0, 1, ... and `i // 2` holds every number twice: what is
-loaded there is loaded once and spread by a shuffle. Elements that stand backwards, or at every second place,
-are loaded as whole vectors and shuffled too: in a register, a permutation costs less than lanes one by one.
+A loop over lanes starts each step at a multiple of its width. So `i // 64` is one number in all lanes,
+`i % 64` is a base and a step, `i % 2` is the constant 0, 1, 0, 1, ... and `i // 2` holds every number
+twice: what is loaded there is loaded once and spread by a shuffle. Elements that stand backwards, or at every
+second place, are loaded as whole vectors and shuffled too: in a register, a permutation costs less than lanes
+one by one.
 """
 
 from __future__ import annotations

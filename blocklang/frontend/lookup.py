@@ -219,6 +219,8 @@ class Lookup(Loops):
 
 
 def _described(value: Any) -> str:
+    if isinstance(value, Window):
+        return repr(value)
     kind = type(value).__name__
     return f"a `{kind}`" if isinstance(value, Aggregate) else f"{kind} {value!r}"
 

@@ -55,11 +55,11 @@ becomes
       return
     }
 
-In each part the choice is known, the side that is not chosen is not computed, and a remainder that wraps at the
-cut is a sum. A loop that folds is not cut: its order of evaluation is its own.
+In each part the choice is known, the side that is not chosen is not computed, and a remainder that wraps at
+the cut is a sum. A loop that folds is not cut: its order of evaluation is its own. Code grows with the number
+of choices, not with extents.
 
-Requires: level placed. Keeps: all results; every effect and its order. Code grows with the number of choices, not
-with extents.
+Requires: level placed. Keeps: all results; every effect and its order.
 """
 
 from __future__ import annotations
