@@ -18,6 +18,7 @@ FAMILIES = {
     "shape": "Shape",
     "memory": "Memory",
     "reduction": "Reductions",
+    "scan": "Scans, and functions of every element",
     "linear": "Matrix products",
     "standard": "Composed functions",
     "hints": "Loops, hints and compile time",

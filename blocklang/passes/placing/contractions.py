@@ -41,12 +41,7 @@ def place_contract(p: Nests, op: Contract) -> None:
 def _accumulator(p: Nests, op: Contract, element: Type) -> Value:
     """The buffer that the product is added to: the accumulator's own if nobody else reads it, or a copy."""
     own = p.buffers.get(op.acc)
-    if (
-        own is not None
-        and len(op.acc.uses) == 1
-        and op.acc.type.element == element
-        and _same_loop(op.acc, op)
-    ):
+    if own is not None and len(op.acc.uses) == 1 and op.acc.type.element == element and same_loop(op.acc, op):
         return own
     assert isinstance(element, ScalarType)
     target = p.buffer(BlockType(element, op.acc.type.shape), op.result.name or "acc")
@@ -82,9 +77,9 @@ def pack_operands_outside(p: Nests, contract: Contract, op: Operation) -> None:
             _pack(p, contract, value, element, panel)
 
 
-def _same_loop(acc: Value, op: Operation) -> bool:
-    """True if the accumulator is made or carried in the region where the product stands."""
-    owner = acc.owner if isinstance(acc.owner, Region) else acc.owner.parent
+def same_loop(value: Value, op: Operation) -> bool:
+    """True if a value is made or carried in the region where `op` stands."""
+    owner = value.owner if isinstance(value.owner, Region) else value.owner.parent
     return owner is op.parent
 
 
