@@ -7,6 +7,8 @@
     branches    lists of statements, `if`, jumps
     carry, loops   `for`, `while`, unrolled loops, and what they carry
     lookup      names that lead outside, and dependencies
+    foreign     what to write instead of NumPy's names; Python's functions at compile time
+    strict      what strict mode refuses, each rule with its message
     expressions, calls, statements   the rest of the syntax, each building on the one before
     scope, names, values             environments, and values as trees
 
