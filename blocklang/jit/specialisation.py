@@ -119,7 +119,9 @@ def constant_spec(value: Any) -> ConstantSpec:
     return _constants.setdefault(key, ConstantSpec(value)) if spec is None else spec
 
 
-_tuples: weakref.WeakValueDictionary[tuple[Callable[..., Any], tuple[Spec, ...]], TupleSpec] = weakref.WeakValueDictionary()
+_tuples: weakref.WeakValueDictionary[tuple[Callable[..., Any], tuple[Spec, ...]], TupleSpec] = (
+    weakref.WeakValueDictionary()
+)
 
 
 def tuple_spec(kind: Callable[..., Any], items: tuple[Spec, ...]) -> TupleSpec:

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 import pytest
 
-import blocklang.language as tl
 from blocklang.compiler import CompiledKernel, CompileOptions, compile_kernel
 from blocklang.frontend import Argument, KernelSource, build_kernel
 from blocklang.ir.types import F32, I32, PointerType
-from blocklang.jit import JITFunction, jit
+from blocklang.jit import JITFunction
 from blocklang.target import target_for
 from examples.matmul import matmul
 from examples.softmax import softmax
 from examples.vector_add import add
+from tests.codegen.kernels import renamed, window_descriptors, window_product
 
 LEVELS = ("x86-64-v3", "x86-64-v4")
 
@@ -127,43 +127,3 @@ def test_renamed_lanes_are_whole_vectors(level: str) -> None:
     assembly = compile_at(renamed, level, N=1024).assembly
     assert not re.search(r"gather|scatter|vpinsr|vpextr|vextractps|vinsertps", assembly)
     assert not any(loop.count("vmovss") for loop in innermost_loops(assembly))
-
-
-@jit
-def window_product(
-    a_ptr, b_ptr, c_ptr, M, N, K, am, ak, bk, bn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
-):  # type: ignore[no-untyped-def]
-    i, j = tl.program_id(0) * BM, tl.program_id(1) * BN
-    left = tl.make_block_ptr(a_ptr, (M, K), (am, ak), (i, 0), (BM, BK), (1, 0))
-    right = tl.make_block_ptr(b_ptr, (K, N), (bk, bn), (0, j), (BK, BN), (1, 0))
-    total = tl.zeros((BM, BN), tl.float32)
-    for _ in range(0, K, BK):
-        total = tl.dot(tl.load(left, boundary_check=(0, 1)), tl.load(right, boundary_check=(0, 1)), total)
-        left, right = tl.advance(left, (0, BK)), tl.advance(right, (BK, 0))
-    out = tl.make_block_ptr(c_ptr, (M, N), (N, 1), (i, j), (BM, BN), (1, 0))
-    tl.store(out, total, boundary_check=(0, 1))
-
-
-@jit
-def window_descriptors(  # type: ignore[no-untyped-def]
-    a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
-):
-    left = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BM, BK])
-    right = tl.make_tensor_descriptor(b_ptr, [K, N], [N, 1], [BK, BN])
-    out = tl.make_tensor_descriptor(c_ptr, [M, N], [N, 1], [BM, BN])
-    i, j = tl.program_id(0) * BM, tl.program_id(1) * BN
-    total = tl.zeros((BM, BN), tl.float32)
-    for k in range(0, K, BK):
-        total = tl.dot(left.load([i, k]), right.load([k, j]), total)
-    out.store([i, j], total)
-
-
-@jit
-def renamed(x_ptr, y_ptr, z_ptr, N: tl.constexpr):  # type: ignore[no-untyped-def]
-    i, both = tl.arange(0, N), tl.arange(0, 2 * N)
-    a, b = tl.load(x_ptr + i), tl.load(y_ptr + i)
-    tl.store(z_ptr + both, tl.interleave(a, b))
-    tl.store(z_ptr + 2 * N + both, tl.cat(a, b))
-    tl.store(z_ptr + 4 * N + i, tl.flip(a))
-    even, odd = tl.split(tl.reshape(tl.load(x_ptr + both), (N, 2)))
-    tl.store(z_ptr + 5 * N + i, even - odd)

@@ -1,0 +1,45 @@
+"""Kernels whose machine code is read; `*_ptr` are pointers to f32, the rest is i32 or constant."""
+
+# mypy: ignore-errors
+from __future__ import annotations
+
+import blocklang.language as tl
+from blocklang.jit import jit
+
+
+@jit
+def window_product(
+    a_ptr, b_ptr, c_ptr, M, N, K, am, ak, bk, bn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
+    i, j = tl.program_id(0) * BM, tl.program_id(1) * BN
+    left = tl.make_block_ptr(a_ptr, (M, K), (am, ak), (i, 0), (BM, BK), (1, 0))
+    right = tl.make_block_ptr(b_ptr, (K, N), (bk, bn), (0, j), (BK, BN), (1, 0))
+    total = tl.zeros((BM, BN), tl.float32)
+    for _ in range(0, K, BK):
+        total = tl.dot(tl.load(left, boundary_check=(0, 1)), tl.load(right, boundary_check=(0, 1)), total)
+        left, right = tl.advance(left, (0, BK)), tl.advance(right, (BK, 0))
+    out = tl.make_block_ptr(c_ptr, (M, N), (N, 1), (i, j), (BM, BN), (1, 0))
+    tl.store(out, total, boundary_check=(0, 1))
+
+
+@jit
+def window_descriptors(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    left = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BM, BK])
+    right = tl.make_tensor_descriptor(b_ptr, [K, N], [N, 1], [BK, BN])
+    out = tl.make_tensor_descriptor(c_ptr, [M, N], [N, 1], [BM, BN])
+    i, j = tl.program_id(0) * BM, tl.program_id(1) * BN
+    total = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        total = tl.dot(left.load([i, k]), right.load([k, j]), total)
+    out.store([i, j], total)
+
+
+@jit
+def renamed(x_ptr, y_ptr, z_ptr, N: tl.constexpr):
+    i, both = tl.arange(0, N), tl.arange(0, 2 * N)
+    a, b = tl.load(x_ptr + i), tl.load(y_ptr + i)
+    tl.store(z_ptr + both, tl.interleave(a, b))
+    tl.store(z_ptr + 2 * N + both, tl.cat(a, b))
+    tl.store(z_ptr + 4 * N + i, tl.flip(a))
+    even, odd = tl.split(tl.reshape(tl.load(x_ptr + both), (N, 2)))
+    tl.store(z_ptr + 5 * N + i, even - odd)
