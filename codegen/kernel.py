@@ -7,15 +7,18 @@ from collections.abc import Iterator
 from blocklang.abi import SLOT_BYTES
 from blocklang.codegen.contract import contract_buffers
 from blocklang.codegen.emitter import Emitter, Phi, llvm_scalar
+from blocklang.codegen.histogram import histogram_buffer
 from blocklang.codegen.lanes import LaneEmitter
 from blocklang.codegen.lanes_loop import lanes_loop
 from blocklang.codegen.loops import Hook, RegionEmitter
 from blocklang.codegen.scan import scan_buffers
+from blocklang.codegen.sort import sort_buffer
 from blocklang.codegen.tree import tree_reduce
 from blocklang.codegen.values import Lane
 from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ir.types import I1, I32, U8, PointerType
 from blocklang.ops.creation import NumPrograms, ProgramId
+from blocklang.ops.order import HistogramBuffer, SortBuffer
 from blocklang.ops.scan import ScanBuffers
 from blocklang.ops.tile import BufferOp, ContractBuffers, Lanes, TreeReduce
 from blocklang.target import Target
@@ -45,6 +48,8 @@ def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
         TreeReduce: tree_reduce,
         ScanBuffers: scan_buffers,
         ContractBuffers: contract_buffers,
+        SortBuffer: sort_buffer,
+        HistogramBuffer: histogram_buffer,
         ProgramId: grid_value,
         NumPrograms: grid_value,
     }

@@ -6,7 +6,7 @@ package registers all evaluators.
 
 from __future__ import annotations
 
-from blocklang.interpreter import control, creation, elementwise, memory, reduction, scans, shape, tile
+from blocklang.interpreter import control, creation, elementwise, memory, order, reduction, scans, shape, tile
 from blocklang.interpreter.interpret import LaunchArgument, interpret_launch
 from blocklang.interpreter.run import run_kernel
 
@@ -17,6 +17,7 @@ __all__ = [
     "elementwise",
     "interpret_launch",
     "memory",
+    "order",
     "reduction",
     "run_kernel",
     "scans",

@@ -95,6 +95,7 @@ from blocklang.language.maths import (
     where,
 )
 from blocklang.language.memory import load, store
+from blocklang.language.order import bitonic_merge, gather, histogram, sort, topk
 from blocklang.language.reduction import argmax, argmin, max, min, reduce, reduce_or, sum, xor_sum
 from blocklang.language.scan import associative_scan, cumprod, cumsum, map_elementwise
 from blocklang.language.shape import (
@@ -141,6 +142,7 @@ __all__ = [
     "associative_scan",
     "assume",
     "bfloat16",
+    "bitonic_merge",
     "block_type",
     "broadcast",
     "broadcast_to",
@@ -175,6 +177,8 @@ __all__ = [
     "floor",
     "fma",
     "full",
+    "gather",
+    "histogram",
     "int1",
     "int8",
     "int16",
@@ -216,6 +220,7 @@ __all__ = [
     "sigmoid",
     "sin",
     "softmax",
+    "sort",
     "split",
     "sqrt",
     "sqrt_rn",
@@ -231,6 +236,7 @@ __all__ = [
     "tensor",
     "tensor_descriptor",
     "to_tensor",
+    "topk",
     "trans",
     "trunc",
     "tuple",

@@ -325,6 +325,22 @@ class tensor:
         """See `cumprod`."""
         return scan.cumprod(self, axis, reverse)
 
+    def sort(self, dim: Any = None, descending: Any = False) -> tensor:
+        """See `sort`."""
+        return order.sort(self, dim, descending)
+
+    def topk(self, k: Any, dim: Any = None) -> tensor:
+        """See `topk`."""
+        return order.topk(self, k, dim)
+
+    def gather(self, index: Any, axis: Any) -> tensor:
+        """See `gather`."""
+        return order.gather(self, index, axis)
+
+    def histogram(self, num_bins: Any, mask: Any = None) -> tensor:
+        """See `histogram`."""
+        return order.histogram(self, num_bins, mask)
+
     def abs(self) -> tensor:
         """See `abs`."""
         return maths.abs(self)
@@ -451,4 +467,4 @@ def is_block(value: tensor) -> bool:
 
 
 # These modules need the class above, and the class calls them.
-from blocklang.language import arithmetic, casting, maths, reduction, scan, shape, standard  # noqa: E402
+from blocklang.language import arithmetic, casting, maths, order, reduction, scan, shape, standard  # noqa: E402

@@ -20,7 +20,6 @@ NOT_BUILT_YET: dict[str, str | None] = {
         ),
         "write one partial result per program, and combine them in a second kernel",
     ),
-    **dict.fromkeys(("sort", "topk", "bitonic_merge", "gather", "histogram"), _NO_SUBSTITUTE),
     **dict.fromkeys(
         (
             *("rand", "randn", "randint", "rand4x", "randn4x", "randint4x", "philox", "philox_impl"),

@@ -6,12 +6,13 @@ shape         expand_dims, broadcast, reshape, trans
 memory        offset, load, store
 reduction     reduce, arg_reduce, reduce_with, dot
 scan          scan, map_elementwise
+order         sort, topk, gather, histogram
 control       if, for, while and their terminators
 tile          Tile IR: iterate, contract; buffer, lanes, group, ...
 """
 
 from __future__ import annotations
 
-from blocklang.ops import control, creation, elementwise, memory, reduction, scan, shape, tile
+from blocklang.ops import control, creation, elementwise, memory, order, reduction, scan, shape, tile
 
-__all__ = ["control", "creation", "elementwise", "memory", "reduction", "scan", "shape", "tile"]
+__all__ = ["control", "creation", "elementwise", "memory", "order", "reduction", "scan", "shape", "tile"]

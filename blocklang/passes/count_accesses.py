@@ -41,11 +41,11 @@ becomes (both accesses move a lane in every round of the loop, so they share the
       return
     }
 
-A move is one lane of a load, store, read or write whose mask holds, or one execution of a matrix product or
-of a fold of buffers. Moves are a product of loop extents wherever that is exact: an access is counted behind
-the outermost loop in which its bounds are known, masks that are ranges of a loop's index cut the extent, and
-masks that are the same in all lanes are tested once. Only other masks are counted lane by lane, by one more
-fold of the `lanes` loop.
+A move is one lane of a load, store, read or write whose mask holds, or one execution of a matrix product, of
+a fold, a sort or a histogram of buffers. Moves are a product of loop extents wherever that is exact: an access
+is counted behind the outermost loop in which its bounds are known, masks that are ranges of a loop's index cut
+the extent, and masks that are the same in all lanes are tested once. Only other masks are counted lane by
+lane, by one more fold of the `lanes` loop.
 
 Global memory also counts transfers: one for each run over lanes (a row, say) if addresses grow steadily along
 it; one for each lane if addresses or mask are irregular, and for accesses outside of lanes.
@@ -69,6 +69,7 @@ from blocklang.ops.control import Condition, For, If, While, Yield
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import Add, And, Cast, Compare, Maximum, Minimum, Mul, Sub
 from blocklang.ops.memory import Load, Offset, Store, pointee
+from blocklang.ops.order import HistogramBuffer, SortBuffer
 from blocklang.ops.scan import ScanBuffers
 from blocklang.ops.tile import ContractBuffers, Group, InBounds, Lanes, Read, TreeReduce, Write
 from blocklang.passes.assign_spaces import buffer_behind
@@ -253,6 +254,9 @@ def _moved_by(op: Operation) -> Iterator[_Moved]:
             for operand in (op.a, op.b, op.acc):
                 yield _Moved(op, _space_of(operand), False, _bytes_of(operand))
             yield _Moved(op, _space_of(op.acc), True, _bytes_of(op.acc))
+        case SortBuffer() | HistogramBuffer():  # each buffer once; what goes on in between is the device's
+            yield _Moved(op, _space_of(op.source), False, _bytes_of(op.source))
+            yield _Moved(op, _space_of(op.output), True, _bytes_of(op.output))
 
 
 def _space_of(value: Value) -> str:

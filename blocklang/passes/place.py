@@ -22,10 +22,10 @@ Before (abstract), one operation at a time; after (placed), fused loops over lan
       return
     }
 
-Every root (a store, a reduction, a scan, a matrix product, a value carried by control flow) becomes a nest of
-`group` loops around one `lanes` loop. What it reads is computed inside, recursively, at the lane's indices,
-except for values that the schedule keeps: those live in buffers. A kept value is written by the first loop
-that reads it lane by lane, or else by a loop of its own.
+Every root (a store, a reduction, a scan, a sort, a matrix product, a value carried by control flow) becomes a
+nest of `group` loops around one `lanes` loop. What it reads is computed inside, recursively, at the lane's
+indices, except for values that the schedule keeps: those live in buffers. A kept value is written by the first
+loop that reads it lane by lane, or else by a loop of its own.
 
 Requires: level tile; a schedule for exactly this kernel. Keeps: the order of effects, and which memory each
 of them touches.
@@ -37,11 +37,13 @@ from blocklang.ir.core import Kernel, Operation, Region
 from blocklang.ir.rewriting import clone_operation
 from blocklang.ops.control import For, If, While
 from blocklang.ops.memory import Load
+from blocklang.ops.order import WholeBlock
 from blocklang.ops.scan import Scan
 from blocklang.ops.tile import Contract, Iterate
 from blocklang.passes.placing.contractions import place_contract
 from blocklang.passes.placing.control import ControlFlowPlacement
 from blocklang.passes.placing.nests import Nests
+from blocklang.passes.placing.order import place_whole_block
 from blocklang.passes.placing.reductions import place_reduction
 from blocklang.passes.placing.scans import place_scan
 from blocklang.passes.schedule import Schedule
@@ -83,6 +85,8 @@ class _Placer:
                 place_contract(nests, op)
             case Scan():
                 place_scan(nests, op)
+            case WholeBlock():
+                place_whole_block(nests, op)
             case For():
                 self.control.for_loop(op)
             case While():

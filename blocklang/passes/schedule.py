@@ -23,6 +23,7 @@ from blocklang.ir.types import BlockType, ScalarType, element_type, shape_of
 from blocklang.ops.control import ControlFlow, For, While
 from blocklang.ops.elementwise import FUNCTIONS, Cast, Div, Elementwise
 from blocklang.ops.memory import Load, Store, pointee
+from blocklang.ops.order import Gather, WholeBlock
 from blocklang.ops.scan import Scan
 from blocklang.ops.tile import Contract, Iterate
 from blocklang.target import Target
@@ -105,10 +106,10 @@ class Labels:
 
 
 def is_root(op: Operation) -> bool:
-    """True if `op` gets loops of its own: a store, a reduction, a scan or a matrix product."""
-    return isinstance(op, (Contract, Scan)) or (
-        isinstance(op, Iterate) and (bool(op.combine) or not op.results)
-    )
+    """True if `op` gets loops of its own: a store, a reduction, a scan, a matrix product, a sort, ..."""
+    if isinstance(op, (Contract, Scan, WholeBlock)):
+        return True
+    return isinstance(op, Iterate) and (bool(op.combine) or not op.results)
 
 
 def is_producer(value: Value) -> bool:
@@ -169,6 +170,8 @@ class _Chooser:
                     self.kept[value] = reason
 
     def reason_to_keep(self, op: Iterate, value: Value, reached: set[Operation]) -> str:
+        if any(isinstance(user, Gather) and user.source is value for user in value.users):
+            return "a gather reads any of its lanes"
         load = next((inner for inner in op.body.walk() if isinstance(inner, Load)), None)
         if load is not None and (reason := self.hazards.reason_to_keep(op, load)):
             return reason

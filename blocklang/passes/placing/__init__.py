@@ -1,1 +1,1 @@
-"""The parts of `place`: loop nests, reductions, matrix products, control flow."""
+"""The parts of `place`: loop nests, reductions, matrix products, sorts and their like, control flow."""
