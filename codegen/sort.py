@@ -157,12 +157,14 @@ class _Sorter:
 
     # ---- vectors of keys ----
 
-    def load(self, index: str) -> str:
-        place = self.emit.offset(self.place, self.emit.mul(index, self.step))
+    def address(self, index: str) -> str:
+        """Where a vector lies."""
+        return self.emit.offset(self.place, self.emit.mul(index, self.step))
+
+    def load(self, place: str) -> str:
         return self.emit.op(f"load {self.keys.kind(self.width)}, ptr {place}, align {self.size}")
 
-    def store(self, index: str, key: str) -> None:
-        place = self.emit.offset(self.place, self.emit.mul(index, self.step))
+    def store(self, place: str, key: str) -> None:
         self.emit.do(f"store {self.keys.kind(self.width)} {key}, ptr {place}, align {self.size}")
 
     def extreme(self, which: str, a: str, b: str) -> str:
@@ -171,6 +173,12 @@ class _Sorter:
         return self.emit.call(kind, name, [(kind, a), (kind, b)])
 
     def compare(self, a: str, b: str) -> tuple[str, str]:
+        """The smaller and the larger keys, lane by lane."""
+        if self.size == 8 and self.emitter.lanes.target.vector_bytes < 64:  # no instruction for the extremes
+            kind, mask = self.keys.kind(self.width), vector_of("i1", self.width)
+            swaps = self.emit.op(f"icmp sgt {kind} {a}, {b}")
+            low = self.emit.op(f"select {mask} {swaps}, {kind} {b}, {kind} {a}")
+            return low, self.emit.op(f"select {mask} {swaps}, {kind} {a}, {kind} {b}")
         return self.extreme("min", a, b), self.extreme("max", a, b)
 
     def network(self, keys: list[str], pairs: Sequence[tuple[int, int]]) -> None:
@@ -178,11 +186,11 @@ class _Sorter:
         for low, high in pairs:
             keys[low], keys[high] = self.compare(keys[low], keys[high])
 
-    def on_vectors(self, indices: Sequence[str], pairs: Sequence[tuple[int, int]]) -> None:
-        keys = [self.load(index) for index in indices]
+    def on_vectors(self, places: Sequence[str], pairs: Sequence[tuple[int, int]]) -> None:
+        keys = [self.load(place) for place in places]
         self.network(keys, pairs)
-        for index, key in zip(indices, keys, strict=True):
-            self.store(index, key)
+        for place, key in zip(places, keys, strict=True):
+            self.store(place, key)
 
     def shuffled(self, a: str, b: str, picks: Sequence[int]) -> str:
         """Lanes of two vectors of one width: lane i of a is i, lane i of b is len(picks) + i."""
@@ -246,25 +254,30 @@ class _Sorter:
             self.emitter.counted(str(full), last, 1, lambda g: self.load_group(source, g, padded=True))
 
     def load_group(self, source: str, group: str, *, padded: bool) -> None:
-        emit, first = self.emit, self.emit.mul(group, self.group)
-        indices = [emit.add(first, i) for i in range(self.group)]
-        keys = [self.load_elements(source, emit.mul(i, self.width), padded) for i in indices]
+        emit, first = self.emit, self.emit.mul(group, self.group * self.width)
+        start = emit.offset(source, emit.mul(first, self.size))
+        keys = []
+        for i in range(self.group):
+            if padded:
+                keys.append(self.load_padded(source, emit.add(first, i * self.width)))
+            else:
+                keys.append(self.load_elements(emit.offset(start, i * self.step)))
         self.network(keys, _SORTS[self.group])
-        for index, key in zip(indices, keys, strict=True):
-            self.store(index, key)
+        target = self.address(emit.mul(group, self.group))
+        for i, key in enumerate(keys):
+            self.store(emit.offset(target, i * self.step), key)
 
-    def load_elements(self, source: str, first: str, padded: bool) -> str:
+    def load_elements(self, place: str) -> str:
+        """Keys of consecutive elements."""
+        bits = self.emit.op(f"load {self.keys.kind(self.width)}, ptr {place}, align {self.size}")
+        return self.keys.from_element(bits, self.width)
+
+    def load_padded(self, source: str, first: str) -> str:
         """Keys of consecutive elements; those past the end of the row are the largest."""
         emit, kind = self.emit, self.keys.kind(self.width)
-        if padded:  # behind every buffer there is room to read one vector
-            inside = emit.call("i64", "llvm.smin.i64", [("i64", first), ("i64", str(self.extent))])
-        else:
-            inside = first
-        place = emit.offset(source, emit.mul(inside, self.size))
-        bits = emit.op(f"load {kind}, ptr {place}, align {self.size}")
-        key = self.keys.from_element(bits, self.width)
-        if not padded:
-            return key
+        # Behind every buffer there is room to read one vector.
+        inside = emit.call("i64", "llvm.smin.i64", [("i64", first), ("i64", str(self.extent))])
+        key = self.load_elements(emit.offset(source, emit.mul(inside, self.size)))
         exists = self.emitter.nested(width=self.width).lanes.range_mask(first, "0", str(self.extent))
         mask, largest = vector_of("i1", self.width), self.keys.number(self.keys.largest, self.width)
         return emit.op(f"select {mask} {exists.text}, {kind} {key}, {kind} {largest}")
@@ -273,8 +286,7 @@ class _Sorter:
         """The kept run of lane 0, element by element."""
 
         def body(i: str) -> None:
-            place = self.emit.offset(self.place, self.emit.mul(i, self.step))
-            key = self.emit.op(f"load {self.keys.scalar}, ptr {place}, align {self.size}")
+            key = self.emit.op(f"load {self.keys.scalar}, ptr {self.address(i)}, align {self.size}")
             target = self.emit.offset(output, self.emit.mul(i, self.size))
             bits = self.keys.to_element(key, 0)
             self.emit.do(f"store {self.keys.scalar} {bits}, ptr {target}, align {self.size}")
@@ -294,22 +306,23 @@ class _Sorter:
 
     def store_tile(self, output: str, row: str, column: str, tile: int) -> None:
         emit, kind = self.emit, self.keys.kind(tile)
-        corner = emit.add(emit.mul(row, self.width), column)
+        corner = emit.offset(self.address(row), emit.mul(column, self.size))
         vectors = []
         for i in range(tile):
-            place = emit.offset(self.place, emit.mul(emit.add(corner, i * self.width), self.size))
+            place = emit.offset(corner, i * self.step)
             vectors.append(emit.op(f"load {kind}, ptr {place}, align {self.size}"))
+        position = emit.add(emit.mul(column, self.height), row)
+        first = emit.offset(output, emit.mul(position, self.size))
         for i, key in enumerate(self.transposed(vectors)):
             bits = self.keys.to_element(key, tile)
-            position = emit.add(emit.mul(emit.add(column, i), self.height), row)
-            target = emit.offset(output, emit.mul(position, self.size))
+            target = emit.offset(first, i * self.height * self.size)
             store = f"store {kind} {bits}, ptr {target}, align {self.size}"
             if self.wanted == self.width * self.height:
                 emit.do(store)
                 continue
             # What the last vector writes past the row's end is a later row's to write, or lies in the room
             # behind the buffer.
-            exists = emit.op(f"icmp slt i64 {position}, {self.wanted}")
+            exists = emit.op(f"icmp slt i64 {emit.add(position, i * self.height)}, {self.wanted}")
             self.emitter.lanes.when(exists, lambda text=store: emit.do(text))  # type: ignore[misc]
 
     def transposed(self, vectors: list[str]) -> list[str]:
@@ -358,33 +371,31 @@ class _Sorter:
         emit = self.emit
         quarter = emit.op(f"lshr i64 {half}, 2")
         mask = emit.op(f"sub i64 {quarter}, 1")
+        middle, offsets = emit.op(f"shl i64 {quarter}, 2"), self.offsets(quarter, 4)
         pairs = [(i, 7 - i) for i in range(4)]
         pairs += [(a + base, b + base) for base in (0, 4) for a, b in _halvings(4)]
 
         def body(i: str) -> None:
-            first, within = self.split(low, i, mask, 8)
-            mirrored = emit.op(f"sub i64 {mask}, {within}")
-            indices = [first, *self.following(first, quarter, 3)]
-            fifth = emit.op(f"add i64 {emit.op(f'sub i64 {first}, {within}')}, {mirrored}")
-            upper = emit.op(f"add i64 {fifth}, {emit.op(f'shl i64 {quarter}, 2')}")
-            self.on_vectors([*indices, upper, *self.following(upper, quarter, 3)], pairs)
+            start, within = self.split(low, i, mask, 8)
+            first = self.address(emit.op(f"add i64 {start}, {within}"))
+            mirrored = emit.op(f"add i64 {start}, {emit.op(f'sub i64 {mask}, {within}')}")
+            upper = self.address(emit.op(f"add i64 {mirrored}, {middle}"))
+            self.on_vectors([emit.offset(p, o) for p in (first, upper) for o in offsets], pairs)
 
         self.emitter.counted("0", str(count // 8), 1, body)
 
     def split(self, low: str, i: str, mask: str, radix: int) -> tuple[str, str]:
-        """The i-th of the vectors that start a comparison of `radix` vectors, and its place among the
-        consecutive ones.
+        """Where the i-th comparison of `radix` vectors starts: the run of vectors in which, and the first of
+        its vectors in there.
         """
         emit = self.emit
         within = emit.op(f"and i64 {i}, {mask}")
-        before = emit.op(f"mul i64 {emit.op(f'sub i64 {i}, {within}')}, {radix}")
-        return emit.add(low, emit.op(f"add i64 {before}, {within}")), within
+        start = emit.op(f"mul i64 {emit.op(f'sub i64 {i}, {within}')}, {radix}")
+        return emit.add(low, start), within
 
-    def following(self, first: str, distance: str, count: int) -> list[str]:
-        indices = [first]
-        for _ in range(count):
-            indices.append(self.emit.op(f"add i64 {indices[-1]}, {distance}"))
-        return indices[1:]
+    def offsets(self, distance: str, count: int) -> list[str]:
+        """Bytes from a vector to those that follow it, each `distance` vectors on."""
+        return [self.emit.mul(distance, i * self.step) for i in range(count)]
 
     def halve(self, low: str, count: str, distance: str, most: int) -> None:
         """Compare vectors `distance` apart, then at half the distance and so on, in `count` vectors from
@@ -425,11 +436,12 @@ class _Sorter:
         """The steps at a distance, half of it and so on, for which `radix` vectors are needed at a time."""
         emit, shift = self.emit, radix.bit_length() - 1
         apart = emit.op(f"lshr i64 {distance}, {shift - 1}")
-        mask = emit.op(f"sub i64 {apart}, 1")
+        mask, offsets = emit.op(f"sub i64 {apart}, 1"), self.offsets(apart, radix)
 
         def body(i: str) -> None:
-            first, _ = self.split(low, i, mask, radix)
-            self.on_vectors([first, *self.following(first, apart, radix - 1)], _halvings(radix))
+            start, within = self.split(low, i, mask, radix)
+            first = self.address(emit.op(f"add i64 {start}, {within}"))
+            self.on_vectors([emit.offset(first, o) for o in offsets], _halvings(radix))
 
         self.emitter.counted("0", emit.op(f"lshr i64 {count}, {shift}"), 1, body)
 
@@ -451,16 +463,16 @@ class _Sorter:
         emit, half = self.emit, columns // 2
 
         def body(i: str) -> None:
-            j = emit.op(f"sub i64 {self.height - 1}, {i}")
+            i, j = self.address(i), self.address(emit.op(f"sub i64 {self.height - 1}, {i}"))
             low, high = self.compare(self.load(i), self.crossed(self.load(j), columns - 1))
             first = self.joined(low, high, half)
             second = self.crossed(self.joined(high, low, half), columns - 1)
-            for index, key in ((i, first), (j, second)):
+            for place, key in ((i, first), (j, second)):
                 bit = half // 2
                 while bit:
                     key = self.joined(*self.compare(key, self.crossed(key, bit)), bit)
                     bit //= 2
-                self.store(index, key)
+                self.store(place, key)
 
         self.emitter.counted("0", str(self.height // 2), 1, body)
 
@@ -474,10 +486,11 @@ class _Sorter:
             count = emit.op(f"mul i64 {runs}, {run // 2}")
 
             def keep(i: str) -> None:
-                first, within = self.split("0", i, str(run - 1), 2)
-                start = emit.op(f"sub i64 {first}, {within}")
+                start, within = self.split("0", i, str(run - 1), 2)
+                first = self.load(self.address(emit.op(f"add i64 {start}, {within}")))
                 mirror = emit.op(f"sub i64 {emit.op(f'add i64 {start}, {2 * run - 1}')}, {within}")
-                self.store(i, self.extreme("min", self.load(first), self.load(mirror)))
+                smaller = self.extreme("min", first, self.load(self.address(mirror)))
+                self.store(self.address(i), smaller)
 
             self.emitter.counted("0", count, 1, keep)
             self.halve_run(count)
@@ -496,7 +509,7 @@ class _Sorter:
 
         def keep(bit: int) -> None:
             def body(i: str) -> None:
-                j = emit.op(f"sub i64 {run - 1}, {i}")
+                i, j = self.address(i), self.address(emit.op(f"sub i64 {run - 1}, {i}"))
                 a, b = self.load(i), self.load(j)
                 self.store(i, self.extreme("min", a, self.crossed(b, bit)))
                 self.store(j, self.extreme("min", b, self.crossed(a, bit)))

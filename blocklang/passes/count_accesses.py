@@ -42,10 +42,10 @@ becomes (both accesses move a lane in every round of the loop, so they share the
     }
 
 A move is one lane of a load, store, read or write whose mask holds, or one execution of a matrix product, of
-a fold, a sort or a histogram of buffers. Moves are a product of loop extents wherever that is exact: an access
-is counted behind the outermost loop in which its bounds are known, masks that are ranges of a loop's index cut
-the extent, and masks that are the same in all lanes are tested once. Only other masks are counted lane by
-lane, by one more fold of the `lanes` loop.
+a fold, a sort or a histogram of buffers. Moves are a product of loop extents wherever that is exact: an
+access is counted behind the outermost loop in which its bounds are known, masks that are ranges of a loop's
+index cut the extent, and masks that are the same in all lanes are tested once. Only other masks are counted
+lane by lane, by one more fold of the `lanes` loop.
 
 Global memory also counts transfers: one for each run over lanes (a row, say) if addresses grow steadily along
 it; one for each lane if addresses or mask are irregular, and for accesses outside of lanes.

@@ -37,7 +37,7 @@ from blocklang.ir.types import (
     with_element,
     with_shape,
 )
-from blocklang.ops import creation, elementwise, memory, reduction, shape
+from blocklang.ops import creation, elementwise, memory, order, reduction, shape
 from tests.fuzz.cases import special_values
 from tests.fuzz.choices import Choices
 from tests.fuzz.functions import Functions
@@ -234,6 +234,9 @@ class Expressions(Functions):
             makers.append(self.high_product)
         if wanted and not self.in_combiner:
             makers += [self.reshaped, self.transposed, self.broadcast, self.sliced, self.joined]
+            makers.append(self.choices.pick([self.in_order, self.largest, self.picked]))
+        if len(wanted) == 1 and element == I32 and not self.in_combiner:
+            makers.append(self.counted)
         if not self.in_combiner and len(wanted) < 3:
             makers += [self.reduced, self.reduced_with, self.arg_reduced]
         if not self.in_combiner and self.can_scan(wanted):
@@ -361,6 +364,33 @@ class Expressions(Functions):
             for n in (front, wanted[axis] - front)
         )
         return self.add(shape.Cat, first, second, axis=axis)
+
+    # ---- order ----
+
+    def in_order(self, element: ScalarType, wanted: Shape, depth: int) -> Value:
+        descending = self.choices.chance(50)
+        return self.add(order.Sort, self.expression(element, wanted, depth), descending=descending)
+
+    def largest(self, element: ScalarType, wanted: Shape, depth: int) -> Value:
+        """`topk` of rows that are as long, or longer."""
+        room = max(1, LARGEST // math.prod(wanted[:-1]))
+        extent = max(wanted[-1], min(self.choices.pick([*self.extents, *EXTENTS]), room))
+        return self.add(order.TopK, self.expression(element, (*wanted[:-1], extent), depth), k=wanted[-1])
+
+    def picked(self, element: ScalarType, wanted: Shape, depth: int) -> Value:
+        """A gather; many indices are out of range."""
+        axis = self.choices.below(len(wanted))
+        room = max(1, LARGEST * wanted[axis] // math.prod(wanted))
+        extent = min(self.choices.pick([*self.extents, *EXTENTS]), room)
+        source = self.expression(element, (*wanted[:axis], extent, *wanted[axis + 1 :]), depth)
+        index = self.expression(self.choices.pick(INTEGERS), wanted, depth)
+        return self.add(order.Gather, source, index, axis=axis)
+
+    def counted(self, element: ScalarType, wanted: Shape, depth: int) -> Value:
+        extent = self.choices.pick([*self.extents, *EXTENTS])
+        numbers = self.expression(self.choices.pick([*INTEGERS, I1]), (extent,), depth)
+        mask = {"mask": self.expression(I1, (extent,), depth)} if self.choices.chance(50) else {}
+        return self.add(order.Histogram, numbers, bins=wanted[0], **mask)
 
     # ---- reductions ----
 
