@@ -19,6 +19,7 @@ from blocklang.interpreter.evaluation import EVALUATORS, Machine
 from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ir.types import BufferType, element_type
 from blocklang.ops.memory import Load, Store
+from blocklang.ops.order import HistogramBuffer, SortBuffer
 from blocklang.ops.scan import ScanBuffers
 from blocklang.ops.tile import BufferOp, ContractBuffers, Lanes, Read, TreeReduce, Write
 
@@ -46,6 +47,7 @@ def interpreted_bytes(kernel: Kernel, arguments: Sequence[Any], grid: Sequence[i
 def watching(found: Bytes) -> Iterator[None]:
     """Count into `found` what the interpreter moves while the context lasts."""
     watched: list[type[Operation]] = [Load, Store, Read, Write, TreeReduce, ScanBuffers, ContractBuffers]
+    watched += [SortBuffer, HistogramBuffer]
     saved = {cls: EVALUATORS[cls] for cls in watched}
     try:
         for cls in watched:
@@ -84,6 +86,9 @@ def _moves(op: Any, machine: Machine) -> Iterator[tuple[str, bool, int]]:
             for value in op.operands:
                 yield _space(value), False, _matrix_bytes(value)
             yield _space(op.acc), True, _matrix_bytes(op.acc)
+        case SortBuffer() | HistogramBuffer():
+            yield _space(op.source), False, _matrix_bytes(op.source)
+            yield _space(op.output), True, _matrix_bytes(op.output)
 
 
 def _live_lanes(op: Operation, machine: Machine, mask: Any) -> int:

@@ -152,3 +152,13 @@ def chased(table, x, out, n, BLOCK: bl.constexpr):
     offs = tl.arange(0, BLOCK)
     start = tl.load(x + offs, mask=offs < n, other=0)
     tl.store(out + offs, tl.map_elementwise(lambda s: chase(table, s), start), mask=offs < n)
+
+
+@bl.jit
+def order(x, out, counts, BLOCK: bl.constexpr, K: bl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    v = tl.load(x + offs)
+    best = tl.topk(v, K)
+    tl.store(out + tl.arange(0, K), best)
+    tl.store(counts + tl.arange(0, 8), tl.histogram(tl.sort(v).to(tl.int32), 8))
+    tl.store(out + K + offs, tl.gather(v, BLOCK - 1 - offs, 0))

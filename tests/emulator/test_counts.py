@@ -134,6 +134,20 @@ def test_matmul(m: int, n: int, k: int) -> None:
     assert counts.memory["scratch"].bytes_read == programs * steps * 4 * (32 * 16 + 16 * 32)
 
 
+@pytest.mark.parametrize(("extent", "k"), [(100, 7), (64, 64)])
+def test_sorts_histograms_and_gathers_count_their_buffers_once(extent: int, k: int) -> None:
+    counts = check(
+        kernels.order,
+        (1,),
+        x=numbers(extent),
+        out=zeros(extent + k),
+        counts=zeros(8, dtype=np.int32),
+        BLOCK=extent,
+        K=k,
+    )
+    assert counts.memory["global"].bytes_written == 4 * (extent + k + 8)
+
+
 def test_gather_counts_each_lane_as_a_transfer() -> None:
     where = np.random.default_rng(1).integers(0, 100, 90).astype(np.int32)
     arguments = {"x": numbers(100), "where": where, "out": zeros(90), "n": 90, "limit": 40}

@@ -454,3 +454,51 @@ def scan_with_a_block(x, p, n, s, BLOCK: tl.constexpr):
 def map_with_a_block(x, p, n, s, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     y = tl.map_elementwise(lambda a: tl.max(i + a, 0), i)
+
+
+# ---- order ----
+
+
+def sort_of_a_scalar(x, p, n, s, BLOCK: tl.constexpr):
+    tl.store(x, tl.sort(s))
+
+
+def sort_along_the_first_dim(x, p, n, s, BLOCK: tl.constexpr):
+    i = tl.arange(0, 4)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
+    tl.store(x + i, tl.sort(tl.load(x + i), dim=0))
+
+
+def topk_of_too_many(x, p, n, s, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, tl.topk(tl.load(x + i), BLOCK + 1))
+
+
+def gather_by_floats(x, p, n, s, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, tl.gather(tl.load(x + i), tl.load(x + i), 0))
+
+
+def gather_of_other_rank(x, p, n, s, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, tl.gather(tl.load(x + i), i[None, :], 0))
+
+
+def gather_of_other_rows(x, p, n, s, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    rows = tl.load(x + tl.arange(0, 4)[:, None] * BLOCK + i[None, :])
+    tl.store(x + i[None, :], rows.gather(i[None, :], 1))
+
+
+def histogram_of_floats(x, p, n, s, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(p + tl.arange(0, 8), tl.histogram(tl.load(x + i), 8))
+
+
+def histogram_of_rows(x, p, n, s, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(p + tl.arange(0, 8), tl.histogram(i[None, :], 8))
+
+
+def histogram_without_bins(x, p, n, s, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(p + i, tl.histogram(i, n))
