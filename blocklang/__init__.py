@@ -27,12 +27,14 @@ from blocklang.language.aggregate import aggregate
 from blocklang.runtime.arrays import strides
 from blocklang.runtime.descriptors import TensorDescriptor
 from blocklang.runtime.threads import get_num_threads, num_threads, set_num_threads
+from blocklang.tune import Config, autotune, heuristics
 
 __all__ = [
     "BlocklangError",
     "ChangedGlobalError",
     "CompilationError",
     "CompileTimeAssertionFailure",
+    "Config",
     "InterpreterError",
     "JITFunction",
     "LaunchError",
@@ -42,10 +44,12 @@ __all__ = [
     "UsageError",
     "VerifyError",
     "aggregate",
+    "autotune",
     "cdiv",
     "constexpr",
     "constexpr_function",
     "get_num_threads",
+    "heuristics",
     "jit",
     "language",
     "next_power_of_2",

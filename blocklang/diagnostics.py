@@ -16,7 +16,11 @@ The tree:
     │   ├── CompileTimeAssertionFailure   `static_assert` was false
     │   └── InterpreterError              the kernel failed in interpreter mode
     ├── LaunchError                       the launch or its arguments are at fault
+    │   ├── UnknownArgument               a keyword is neither a parameter nor an option; a KeyError too
+    │   └── ArgumentOverflow              no 64-bit integer holds the argument; an OverflowError too
     ├── ChangedGlobalError                a global that a strict kernel read has changed
+    ├── OutOfResources                    a kernel needs more than there is
+    ├── AutotunerError                    no config is left to choose
     ├── ParseError                        IR text is at fault
     ├── UsageError                        a wrong pass name, level, file or option
     └── VerifyError                       a bug in blocklang: a pass broke the IR
@@ -97,6 +101,11 @@ class BlocklangError(Exception):
         self.source = source
         self.notes: list[str] = []  # the calls that lead to the place, innermost first
 
+    @property
+    def error_message(self) -> str:
+        """The message alone, under the name that Triton gives it."""
+        return self.message
+
     def __reduce__(self) -> tuple[object, ...]:
         state = {"location": self.location, "help": self.help, "source": self.source, "notes": self.notes}
         return (type(self), (self.message,), state)
@@ -147,6 +156,39 @@ class LaunchError(BlocklangError, TypeError):
 
 class ChangedGlobalError(BlocklangError, RuntimeError):
     """A global that a strict kernel read is not what it was when it was compiled. Also a `RuntimeError`."""
+
+
+class UnknownArgument(LaunchError, KeyError):
+    """A keyword of a launch is no parameter of the kernel and no launch option."""
+
+
+class ArgumentOverflow(LaunchError, OverflowError):
+    """An integer is beyond what 64 bits hold."""
+
+
+class OutOfResources(BlocklangError):
+    """A kernel needs more of something than the machine has.
+
+    Args:
+        required, limit: how much it needs, and how much there is.
+        name: of what.
+    """
+
+    def __init__(self, required: object, limit: object, name: str) -> None:
+        super().__init__(
+            f"out of resource: {name}, Required: {required}, Hardware limit: {limit}",
+            help="make the blocks smaller",
+        )
+        self.required = required
+        self.limit = limit
+        self.name = name
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.required, self.limit, self.name))
+
+
+class AutotunerError(BlocklangError):
+    """An autotuner has no config to choose."""
 
 
 class ParseError(BlocklangError):

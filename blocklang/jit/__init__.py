@@ -6,6 +6,7 @@
     capture          the globals and closure variables that a kernel reads
     options          the keywords of a launch that are not the kernel's
     function         `JITFunction`: the cache of compiled kernels and the launch
+    interface        what can be launched: kernels, and what wraps one
     interpreting     a launch in interpreter mode
     native           warm launches without Python: tables for the native launcher
     recording        what was launched, for tools
@@ -18,8 +19,18 @@ The language is `blocklang.language`, the compiler `blocklang.compiler`, threads
 from __future__ import annotations
 
 from blocklang.jit.function import JITFunction, jit
+from blocklang.jit.interface import KernelInterface, MockTensor
 from blocklang.jit.profiling import profile_launches
 from blocklang.jit.recording import Launch, record_launches
 from blocklang.jit.specialisation import Specialisation
 
-__all__ = ["JITFunction", "Launch", "Specialisation", "jit", "profile_launches", "record_launches"]
+__all__ = [
+    "JITFunction",
+    "KernelInterface",
+    "Launch",
+    "MockTensor",
+    "Specialisation",
+    "jit",
+    "profile_launches",
+    "record_launches",
+]

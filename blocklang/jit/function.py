@@ -10,9 +10,11 @@ Threads that launch at once compile a version once; launches of compiled version
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
 import os
 import threading
+import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +35,7 @@ from blocklang.ir import Kernel
 from blocklang.ir.rewriting import clone_kernel
 from blocklang.jit.aliasing import CLASSES, alias_class, written_arguments
 from blocklang.jit.capture import Captured
+from blocklang.jit.interface import KernelInterface
 from blocklang.jit.native import WARM_LAUNCHES, Chain, WarmLaunch
 from blocklang.jit.options import LaunchOptions, take_options
 from blocklang.jit.parameters import Parameter, Signature
@@ -131,7 +134,7 @@ def _answers_plainly(method: MethodT) -> MethodT:
     return answer  # type: ignore[return-value]
 
 
-class JITFunction:
+class JITFunction(KernelInterface):
     """A kernel: launch it as `kernel[grid](arguments...)`.
 
     Attributes:
@@ -139,10 +142,12 @@ class JITFunction:
         signature: its parameters.
         params: the parameters, in order.
         arg_names: their names.
+        defaults: values of launch options that a launch does not give.
     """
 
     __name__: str
     __qualname__: str
+    defaults: Mapping[str, Any] = {}
 
     def __init__(
         self,
@@ -171,11 +176,15 @@ class JITFunction:
         self._launch_metadata = launch_metadata
         self._version = version
         self._lock = threading.Lock()
-        self._first_captured: Captured | None = None
-        self._versions: dict[tuple[Spec | bool, ...], tuple[Version, ...]] = {}
-        start = JITFunction._interpret if self.interpret else JITFunction._start
-        self._chain = Chain(start, JITFunction._launch)
+        self._forget()
         _functions.add(self)
+
+    def _forget(self) -> None:
+        """Drop every compiled version."""
+        self._first_captured: Captured | None = None
+        start = JITFunction._interpret if self.interpret else JITFunction._start
+        self._versions: dict[tuple[Spec | bool, ...], tuple[Version, ...]] = {}
+        self._chain = Chain(start, JITFunction._launch)
 
     # ---- what it is ----
 
@@ -188,6 +197,17 @@ class JITFunction:
     def location(self) -> Location:
         """Where the kernel is defined."""
         return self.signature.location
+
+    @property
+    def cache_key(self) -> str:
+        """A digest of the kernel's text, and of the functions and values that it reads from outside."""
+        digest = hashlib.sha256(self.source.text.encode())
+        for watched in Captured([self.source.function]).watched:
+            value = watched.value
+            digest.update(f"\0{watched.name}\0".encode())
+            called = value if isinstance(value, JITFunction) else None
+            digest.update((called.source.text if called is not None else _in_words(value)).encode())
+        return digest.hexdigest()
 
     def __repr__(self) -> str:
         return f"JITFunction({self.__module__}:{self.__qualname__})"
@@ -211,18 +231,40 @@ class JITFunction:
         return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
 
     @_answers_plainly
-    def warmup(self, *args: Any, grid: object = (1,), **kwargs: Any) -> CompiledKernel:
+    def warmup(self, *args: Any, grid: object = (1,), **kwargs: Any) -> Any:
         """Compile for these arguments without launching. A dtype stands for an aligned array of it."""
-        return self._prepare(args, kwargs, describe_or_imagine).executable.compiled
-
-    def _start(self, grid: object, /, *args: Any, **kwargs: Any) -> CompiledKernel:
-        """The launch before any table exists; a `kernel[grid]` kept from then finds later ones through it."""
-        launch = self._chain.first if self._chain.is_warm else JITFunction._launch
-        answer: CompiledKernel = launch(self, grid, *args, **kwargs)
-        return answer
+        call = self._prepare(args, kwargs, describe_or_imagine)
+        return self._answer(call.executable, call.options)
 
     @_answers_plainly
-    def _launch(self, grid: object, /, *args: Any, **kwargs: Any) -> CompiledKernel:
+    def written_arrays(self, *args: Any, **kwargs: Any) -> dict[str, Array]:
+        """The arrays among the arguments of a launch that the kernel stores to, by parameter."""
+        options, own = self._take_options(kwargs)
+        values = self.signature.bind(args, own)
+        described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
+        written = self._find_version((*[spec for spec, _ in described], options.debug)).written
+        return {
+            p.name: value
+            for p, (_, value) in zip(self.params, described, strict=True)
+            if p.name in written and isinstance(value, Array)
+        }
+
+    def _answer(self, executable: Executable, options: LaunchOptions) -> Any:
+        """What a launch returns."""
+        return executable.compiled
+
+    def _take_options(self, kwargs: Mapping[str, Any]) -> tuple[LaunchOptions, Mapping[str, Any]]:
+        if self.defaults:
+            kwargs = {**self.defaults, **kwargs}
+        return take_options(kwargs, self.signature, self.debug)
+
+    def _start(self, grid: object, /, *args: Any, **kwargs: Any) -> Any:
+        """The launch before any table exists; a `kernel[grid]` kept from then finds later ones through it."""
+        launch = self._chain.first if self._chain.is_warm else JITFunction._launch
+        return launch(self, grid, *args, **kwargs)
+
+    @_answers_plainly
+    def _launch(self, grid: object, /, *args: Any, **kwargs: Any) -> Any:
         """The launch in Python: every check, and compilation where it is needed."""
         call = self._prepare(args, kwargs, describe)
         extents = self._extents(grid, call.values, call.options)
@@ -233,7 +275,7 @@ class JITFunction:
             note_launch(launch)
             if (run := replaced_by()) is not None:
                 run(launch)
-                return executable.compiled
+                return self._answer(executable, call.options)
         try:
             executable.loaded.launch(slots, extents, call.options.num_threads or get_num_threads())
         except LaunchError as error:
@@ -242,7 +284,7 @@ class JITFunction:
             isinstance(spec, TupleSpec) for spec in call.specs
         ):
             self._chain.add(call.version, self._warm_launch(args, kwargs, call))
-        return executable.compiled
+        return self._answer(executable, call.options)
 
     @_answers_plainly
     def _interpret(self, grid: object, /, *args: Any, **kwargs: Any) -> None:
@@ -251,7 +293,7 @@ class JITFunction:
             interpret_arguments,
         )  # only who interprets loads the interpreter
 
-        options, own = take_options(kwargs, self.signature, self.debug)
+        options, own = self._take_options(kwargs)
         values = self.signature.bind(args, own)
         described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
         extents = self._extents(grid, values, options)
@@ -269,7 +311,7 @@ class JITFunction:
         self, args: Sequence[Any], kwargs: Mapping[str, Any], describe: Callable[..., Described]
     ) -> _Call:
         """Bind and describe the arguments, and find or compile the code for them."""
-        options, own = take_options(kwargs, self.signature, self.debug)
+        options, own = self._take_options(kwargs)
         values = self.signature.bind(args, own)
         described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
         specs = tuple([spec for spec, _ in described])
@@ -290,7 +332,7 @@ class JITFunction:
             slot_positions=tuple(path[0] for path in call.executable.slot_paths),
             captured=call.version.captured,
             loaded=call.executable.loaded,
-            result=call.executable.compiled,
+            result=self._answer(call.executable, call.options),
         )
 
     def _extents(self, grid: object, values: Sequence[Any], options: LaunchOptions) -> Grid:
@@ -393,7 +435,7 @@ class JITFunction:
     def _build_version(self, key: tuple[Spec | bool, ...]) -> Version:
         specs = [spec for spec in key if isinstance(spec, Spec)]
         captured = Captured(
-            [self.fn, *constants_in(specs)]
+            [self.source.function, *constants_in(specs)]
         )  # before the kernel is built: a change meanwhile is seen later
         build = check_kernel if self.interpret else build_kernel
         kernel = build(self.source, self._arguments(specs), strict=self.strict)
@@ -421,6 +463,14 @@ class JITFunction:
         paths = {leaf.name: leaf.path for leaf in _typed_leaves(specialisation)}
         slots = tuple(paths[name] for name in compiled.abi.argument_names)
         return Executable(specialisation, compiled, LoadedKernel(compiled.abi, compiled.object_code), slots)
+
+
+def _in_words(value: object) -> str:
+    """A captured value for a digest: the same words in every process."""
+    if isinstance(value, (type, types.ModuleType, types.FunctionType)):
+        return f"{type(value).__name__} {value.__name__}"
+    words = repr(value)
+    return type(value).__name__ if " at 0x" in words else words
 
 
 def _source_of(value: object) -> KernelSource | None:

@@ -147,9 +147,10 @@ class WarmLaunch:
 
     @property
     def form(self) -> tuple[object, ...]:
-        """What tells tables of one version apart: the form of the call and the dtypes' objects."""
+        """What tells tables of one version apart: the form of the call, its options, the dtypes' objects."""
+        options = [repr(self.options[name]) for name in self.kwargs if name in self.options]
         identical = [id(v.dtype) for v in self.values if type(v) is np.ndarray]
-        return (len(self.args), tuple(self.kwargs), *identical)
+        return (len(self.args), tuple(self.kwargs), *options, *identical)
 
 
 class _Unsuitable(Exception):

@@ -48,10 +48,20 @@ _HINTS: dict[str, tuple[Callable[[object], bool], str]] = {
     "num_ctas": (_is_count, "an integer of at least 1"),
     "maxnreg": (lambda value: value is None or _is_count(value), "None or an integer"),
     "launch_pdl": (_anything, "a bool"),
+    "ir_override": (lambda value: value is None, "None: the compiler starts from the kernel"),
+    # For compilers of GPUs of one kind or another.
+    **dict.fromkeys(
+        (
+            *("waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint", "warp_size"),
+            *("minRegAutoWS", "maxRegAutoWS", "ptx_version", "ptx_options", "extern_libs"),
+            *("instrumentation_mode", "max_num_imprecise_acc_default"),
+        ),
+        (_anything, "anything"),
+    ),
 }
 # Options that change results or promise progress: refused by name until they mean something, unless off.
-_NOT_YET = ("enable_fp_fusion", "launch_cooperative_grid", "sanitize_overflow")
-OPTION_NAMES = frozenset({*_HINTS, *_NOT_YET, "debug", "num_threads"})
+NOT_YET = ("enable_fp_fusion", "launch_cooperative_grid", "sanitize_overflow")
+OPTION_NAMES = frozenset({*_HINTS, *NOT_YET, "debug", "num_threads"})
 
 
 _NO_OPTIONS = LaunchOptions(False, None, {})
@@ -72,7 +82,7 @@ def take_options(
     for name, value in values.items():
         if name in _HINTS and not _HINTS[name][0](value):
             raise signature.error(f"launch option {name} is {value!r}", f"it must be {_HINTS[name][1]}")
-        if name in _NOT_YET and value:
+        if name in NOT_YET and value:
             raise signature.error(f"launch option {name}={value!r} is not supported", f"leave out {name}")
     options = LaunchOptions(
         bool(values.get("debug", debug)), _threads(values.get("num_threads"), signature), values

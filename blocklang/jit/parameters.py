@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blocklang.diagnostics import LaunchError, Location
+from blocklang.diagnostics import LaunchError, Location, UnknownArgument
 from blocklang.ir.types import (
     BF16,
     F16,
@@ -56,6 +56,7 @@ class Parameter:
         do_not_specialize: compile one version for every value.
         do_not_specialize_on_alignment: compile one version whatever divides the value or address.
         default: NO_DEFAULT if the argument must be given.
+        annotation: the annotation in words, "" if there is none.
     """
 
     name: str
@@ -66,6 +67,16 @@ class Parameter:
     do_not_specialize: bool
     do_not_specialize_on_alignment: bool
     default: Any
+    annotation: str = ""
+
+    @property
+    def num(self) -> int:
+        """The position, under the name that Triton gives it."""
+        return self.position
+
+    @property
+    def has_default(self) -> bool:
+        return self.default is not NO_DEFAULT
 
     def __str__(self) -> str:
         words = "constexpr" if self.is_constexpr else "const" if self.is_const else self.type
@@ -129,9 +140,11 @@ class Signature:
                 break
         return Location(code.co_filename, line, column, line, column + width)
 
-    def error(self, message: str, help: str | None = None) -> LaunchError:
-        """A LaunchError that points at the kernel's definition."""
-        return LaunchError(message, location=self.location, help=help)
+    def error(
+        self, message: str, help: str | None = None, kind: type[LaunchError] = LaunchError
+    ) -> LaunchError:
+        """A LaunchError, or one of its subclasses, that points at the kernel's definition."""
+        return kind(message, location=self.location, help=help)
 
     def bind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[Any]:
         """One value per parameter, defaults filled in; `kwargs` holds no launch options any more.
@@ -183,6 +196,7 @@ class Signature:
                 return self.error(
                     f"{self.name}() has no parameter {name!r}, and no launch option has this name",
                     (f"did you mean {near[0]!r}? " if near else "") + f"the kernel is {self}",
+                    UnknownArgument,
                 )
         twice = next(p.name for p in self.parameters[: len(args)] if p.name in kwargs)
         return self.error(
@@ -223,6 +237,7 @@ def _parameter(position: int, declared: inspect.Parameter, fixed: bool, unaligne
         fixed,
         unaligned,
         declared.default,
+        text,
     )
 
 

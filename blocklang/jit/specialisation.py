@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from blocklang.diagnostics import LaunchError
+from blocklang.diagnostics import ArgumentOverflow, LaunchError
 from blocklang.ir.types import F16, F32, F64, I1, I32, I64, U64, PointerType, ScalarType
 from blocklang.jit.parameters import NO_DEFAULT, Parameter, Signature, parse_argument_type
 from blocklang.language.constexpr import constexpr
@@ -270,6 +270,7 @@ def _describe_int(parameter: Parameter, value: int, signature: Signature) -> Des
             raise signature.error(
                 f"argument {parameter.name!r} is {value}, which no 64-bit integer holds",
                 "integers from -2^63 to 2^64 - 1 can be passed",
+                ArgumentOverflow,
             )
     elif isinstance(type_, PointerType):
         raise _not_an_array(parameter, "an integer", signature)

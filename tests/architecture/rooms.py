@@ -47,9 +47,12 @@ ROOMS: dict[str, frozenset[str]] = {
     "compiler": _BELOW_COMPILER,
     "jit": _COMPILER,
     "testing": _KERNELS,
+    "tune": _KERNELS,
+    "torch": _KERNELS | {"tune"},
+    "triton": _KERNELS | {"tune", "torch"},
     # The package itself: `blocklang/__init__.py`, the public surface.
-    "blocklang": _KERNELS | {"testing"},
-    "cli": _KERNELS | {"testing", "blocklang"},
+    "blocklang": _KERNELS | {"testing", "tune"},
+    "cli": _KERNELS | {"testing", "tune", "torch", "triton", "blocklang"},
 }
 
 # Third-party packages, and the rooms that may import them. A package that no line names is not a dependency.
@@ -58,6 +61,7 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "ml_dtypes": frozenset(ROOMS) - EVERYONES,
     "llvmlite": frozenset({"target", "codegen", "runtime", "compiler", "cli"}),
     "click": frozenset({"cli"}),
+    "torch": frozenset({"torch"}),
 }
 
 

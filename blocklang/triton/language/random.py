@@ -1,0 +1,7 @@
+"""`triton.language.random`: random numbers."""
+
+from __future__ import annotations
+
+from blocklang.triton.forwarding import forward
+
+__getattr__, __dir__ = forward(__name__, "blocklang.language", "blocklang.language.random")

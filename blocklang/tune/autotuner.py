@@ -1,0 +1,354 @@
+"""`autotune`: launch a kernel with the config that was the fastest for arguments like these.
+
+The configs are measured when a *key* is new: the values of the arguments named in `key`, and the dtypes of all
+arrays. Arrays that the kernel writes have their contents back after every config, and the launch that was
+asked for runs on what the user passed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from blocklang.diagnostics import AutotunerError, CompileTimeAssertionFailure, OutOfResources
+from blocklang.jit import KernelInterface
+from blocklang.lazy import cached_property
+from blocklang.runtime.arrays import describe_array, is_array
+from blocklang.tune import winners
+from blocklang.tune.benchmark import do_bench
+from blocklang.tune.config import Config
+from blocklang.tune.saving import Saved
+
+_RESERVED = ("grid", "warmup")
+_NEVER = [float("inf")] * 3
+
+
+def _is_on(name: str) -> bool:
+    return os.environ.get(name, "").strip().lower() in ("1", "true", "yes", "on", "y")
+
+
+class Autotuner(KernelInterface):
+    """A kernel with configs to choose from; see `autotune` for the arguments.
+
+    Attributes:
+        fn: the kernel, or what wraps it; `base_fn` is the Python function.
+        arg_names: names of its parameters.
+        configs: what to choose from.
+        keys: names of the arguments whose values make a key.
+        cache: the chosen config, by key.
+        best_config: the config of the latest launch.
+        configs_timings: the times of the latest measurement, in milliseconds, by config.
+        bench_time: how long it took, in seconds.
+    """
+
+    def __init__(
+        self,
+        fn: Any,
+        arg_names: Sequence[str],
+        configs: Sequence[Config],
+        key: Sequence[str],
+        reset_to_zero: Sequence[str] | None = None,
+        restore_value: Sequence[str] | None = None,
+        pre_hook: Callable[..., object] | None = None,
+        post_hook: Callable[..., object] | None = None,
+        prune_configs_by: Mapping[str, Any] | None = None,
+        warmup: float | None = None,
+        rep: float | None = None,
+        use_cuda_graph: bool = False,
+        do_bench: Callable[..., Any] | None = None,
+        cache_results: bool = False,
+    ) -> None:
+        self.fn = fn
+        self.base_fn = fn
+        while hasattr(self.base_fn, "fn"):
+            self.base_fn = self.base_fn.fn
+        self.__name__ = getattr(self.base_fn, "__name__", "kernel")
+        self.arg_names = list(arg_names)
+        self.configs = list(configs) or [Config({})]
+        self.keys = list(key)
+        self.cache: dict[tuple[Any, ...], Config] = {}
+        self.best_config: Config | None = None
+        self.configs_timings: dict[Config, Any] = {}
+        self.bench_time = 0.0
+        self.nargs: dict[str, Any] | None = None
+        self.reset_to_zero = list(reset_to_zero or ())
+        self.restore_value = list(restore_value or ())
+        self.user_defined_pre_hook = pre_hook is not None
+        self.user_defined_post_hook = post_hook is not None
+        self.pre_hook = pre_hook or self._reset
+        self.post_hook = post_hook or self._restore
+        prune = prune_configs_by or {}
+        self.perf_model: Callable[..., float] | None = prune.get("perf_model")
+        self.configs_top_k: float | int = prune.get("top_k", 1.0)
+        self.early_config_prune: Callable[..., list[Config]] | None = prune.get("early_config_prune")
+        self.num_warmups = warmup
+        self.num_reps = rep
+        self.use_cuda_graph = use_cuda_graph
+        self._do_bench = do_bench
+        self._cache_results = cache_results
+        self._kept: dict[str, Saved] = {}
+        if warmup is not None or rep is not None or use_cuda_graph:
+            warnings.warn(
+                "warmup, rep and use_cuda_graph of autotune are deprecated; pass do_bench=",
+                DeprecationWarning,
+                stacklevel=3,
+            )
+
+    @property
+    def cache_results(self) -> bool:
+        """True if measurements are looked up and kept on disk."""
+        return self._cache_results or _is_on("TRITON_CACHE_AUTOTUNING")
+
+    @cached_property
+    def do_bench(self) -> Callable[..., Any]:
+        """What measures a call."""
+        if self._do_bench is not None:
+            return self._do_bench
+        warmup = 25 if self.num_warmups is None else self.num_warmups
+        rep = 100 if self.num_reps is None else self.num_reps
+        return lambda call, quantiles: do_bench(call, warmup, rep, quantiles=quantiles)
+
+    # ---- what runs around every measured call ----
+
+    def _reset(self, arguments: Mapping[str, Any], reset_only: bool = False) -> None:
+        for name in self.reset_to_zero:
+            _fill_with_zero(arguments[name])
+        if not reset_only:
+            self._kept = {name: _saved(arguments[name]) for name in self.restore_value}
+
+    def _restore(self, arguments: Mapping[str, Any], exception: BaseException | None = None) -> None:
+        for saved in self._kept.values():
+            saved.restore()
+        self._kept = {}
+
+    # ---- launching ----
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Launch with the best config; measure first if the key is new."""
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        if len(self.configs) > 1:
+            key = self._key(kwargs)
+            config = self.cache.get(key)
+            if config is None:
+                config = self._choose(key, args, kwargs)
+        else:
+            config = self.configs[0]
+        self.best_config = config
+        chosen = config.all_kwargs()
+        if config.pre_hook is not None:
+            config.pre_hook({**self.nargs, **kwargs, **chosen})
+        result = self.fn.run(*args, **kwargs, **chosen)
+        self.nargs = None
+        return result
+
+    def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """Compile every config for these arguments, without launching."""
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        answers = [self.fn.warmup(*args, **kwargs, **c.all_kwargs()) for c in self.prune_configs(kwargs)]
+        self.nargs = None
+        return answers
+
+    def written_arrays(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """The arrays among the arguments of a launch that the kernel stores to, by parameter."""
+        config = self.best_config or self.configs[0]
+        arrays: dict[str, Any] = self.fn.written_arrays(*args, **kwargs, **config.all_kwargs())
+        return arrays
+
+    def _key(self, kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        given = {n: v for n, v in {**(self.nargs or {}), **kwargs}.items() if n in self.arg_names}
+        values = [given[name] for name in self.keys if name in given]
+        return (*values, *[str(v.dtype) for v in given.values() if hasattr(v, "dtype")])
+
+    def _choose(self, key: tuple[Any, ...], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Config:
+        """The best config for a key, measured or from disk."""
+        configs = self.prune_configs(kwargs)
+        keeps = self.cache_results and not any(config.pre_hook for config in configs)
+        path = winners.path_of(*self._identity(), key, *map(str, configs)) if keeps else None
+        timings: dict[Config, Any] | None = winners.read(path, configs) if path else None
+        if timings is None:
+            timings = self._measure(configs, key, args, kwargs)
+            if path:
+                winners.write(path, timings)
+        self.configs_timings = timings
+        best = min(timings, key=lambda config: timings[config])
+        self.cache[key] = best
+        self.pre_hook({**(self.nargs or {}), **kwargs, **best.all_kwargs()}, reset_only=True)
+        return best
+
+    def _identity(self) -> tuple[str, ...]:
+        """What a result on disk belongs to: the kernel with what it reads, and the machine."""
+        from blocklang.target import current_target
+
+        function = self.fn
+        while not hasattr(function, "cache_key"):
+            function = function.fn
+        return (function.cache_key, repr(current_target()), str(os.cpu_count()))
+
+    def _measure(
+        self, configs: Sequence[Config], key: object, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> dict[Config, Any]:
+        started = time.perf_counter()
+        saved = Saved()
+        timings = {}
+        for config in configs:
+            try:
+                timings[config] = self._bench(*args, config=config, saved=saved, **kwargs)
+            finally:
+                saved.restore()
+        self.bench_time = time.perf_counter() - started
+        if _is_on("TRITON_PRINT_AUTOTUNING"):
+            best = min(timings, key=lambda config: timings[config])
+            print(f"Autotuned {self.__name__} for {key} in {self.bench_time:.2f} s: best config is {best}")
+        return timings
+
+    def _bench(self, *args: Any, config: Config, saved: Saved | None = None, **meta: Any) -> Any:
+        """The times of a config: median and 20% and 80% quantiles; infinite if it cannot be compiled."""
+        shows = _is_on("TRITON_PRINT_AUTOTUNING")
+        if shows:
+            print(f"Autotuning {self.__name__}: {config}")
+        twice = meta.keys() & config.kwargs.keys()
+        if twice:
+            raise ValueError(
+                f"Conflicting meta-parameters: {', '.join(sorted(twice))}. "
+                f"The launch gives what the configs of {self.__name__} are to choose: leave it out"
+            )
+        current = {**meta, **config.all_kwargs()}
+        arguments = {**(self.nargs or {}), **current}
+
+        def call() -> None:
+            if config.pre_hook is not None:
+                config.pre_hook(arguments)
+            self.pre_hook(arguments)
+            try:
+                self.fn.run(*args, **current)
+            except Exception as error:
+                self.post_hook(arguments, exception=error)
+                raise
+            self.post_hook(arguments, exception=None)
+
+        try:
+            if saved is not None:
+                saved.add(self._written(args, current))
+            return self.do_bench(call, quantiles=(0.5, 0.2, 0.8))
+        except (OutOfResources, CompileTimeAssertionFailure) as error:
+            if shows:
+                print(f"Autotuning {self.__name__}: {config} cannot be used: {error}")
+            return _NEVER
+
+    def _written(self, args: Sequence[Any], current: Mapping[str, Any]) -> list[Any]:
+        """The arrays that a launch writes; all of them, if what is wrapped cannot tell."""
+        own = {n: v for n, v in current.items() if n not in _RESERVED}
+        if hasattr(self.fn, "written_arrays"):
+            return list(self.fn.written_arrays(*args, **own).values())
+        named = {n: v for n, v in own.items() if n in self.arg_names}
+        return [describe_array(value) for value in (*args, *named.values()) if is_array(value)]
+
+    def prune_configs(self, kwargs: Mapping[str, Any]) -> list[Config]:
+        """The configs that are worth measuring for a launch."""
+        named = self.nargs or {}
+        configs = list(self.configs)
+        if self.early_config_prune is not None:
+            configs = list(self.early_config_prune(self.configs, named, **kwargs))
+            if not configs:
+                raise AutotunerError(
+                    f"No valid autotuner configs after pruning those of {self.__name__}: "
+                    "early_config_prune must leave at least one config"
+                )
+        model = self.perf_model
+        if model is None:
+            return configs
+        top_k = self.configs_top_k
+        if isinstance(top_k, float) and top_k <= 1.0:
+            top_k = int(len(self.configs) * top_k)
+        if not isinstance(top_k, int):
+            raise TypeError("top_k of prune_configs_by must be a float of at most 1.0, or an int")
+        if len(configs) <= top_k:
+            return configs
+        estimates = {config: model(**named, **kwargs, **config.all_kwargs()) for config in configs}
+        return sorted(estimates, key=lambda config: estimates[config])[:top_k]
+
+
+def _saved(value: Any) -> Saved:
+    saved = Saved()
+    saved.add([describe_array(value)])
+    return saved
+
+
+def _fill_with_zero(value: Any) -> None:
+    if hasattr(value, "zero_"):
+        value.zero_()
+    else:
+        value[...] = 0
+
+
+def autotune(
+    configs: Sequence[Config],
+    key: Sequence[str],
+    prune_configs_by: Mapping[str, Any] | None = None,
+    reset_to_zero: Sequence[str] | None = None,
+    restore_value: Sequence[str] | None = None,
+    pre_hook: Callable[..., object] | None = None,
+    post_hook: Callable[..., object] | None = None,
+    warmup: float | None = None,
+    rep: float | None = None,
+    use_cuda_graph: bool = False,
+    do_bench: Callable[..., Any] | None = None,
+    cache_results: bool = False,
+) -> Callable[[Any], Autotuner]:
+    """Launch a kernel with the fastest of several configs; used above `@jit`.
+
+    The configs are measured when a key is new. Arrays that the kernel writes are given their contents back
+    after each config, whether `restore_value` names them or not. With TRITON_PRINT_AUTOTUNING=1 each
+    measurement is printed. With one config nothing is measured.
+
+    Args:
+        configs: what to choose from.
+        key: names of arguments; new values of these, or new dtypes of arrays, are measured anew.
+        prune_configs_by: `early_config_prune(configs, named_args, **kwargs)` leaves out configs, and
+            `perf_model(**arguments)` estimates a time of which the `top_k` best (a number, or a share) are
+            measured.
+        reset_to_zero: arrays that are zeroed before every measured call, and before the launch after them.
+        restore_value: arrays whose contents are restored after every measured call.
+        pre_hook, post_hook: called before and after every measured call, with the arguments by name, and
+            `reset_only=` and `exception=`; they replace what the two lists above do.
+        warmup, rep, use_cuda_graph: deprecated.
+        do_bench: measures a call: `do_bench(call, quantiles=...)`, in milliseconds.
+        cache_results: keep what was measured on disk, for other processes.
+
+    Example:
+        >>> import numpy as np
+        >>> import blocklang as bl
+        >>> import blocklang.language as tl
+        >>> @bl.autotune([bl.Config({"BLOCK": 64}), bl.Config({"BLOCK": 256})], key=["n"])
+        ... @bl.jit
+        ... def increment(x, n, BLOCK: bl.constexpr):
+        ...     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        ...     tl.store(x + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+        >>> x = np.zeros(1000, np.float32)
+        >>> _ = increment[lambda meta: (bl.cdiv(1000, meta["BLOCK"]),)](x, 1000)
+        >>> x.max()
+        np.float32(1.0)
+    """
+
+    def decorate(fn: Any) -> Autotuner:
+        return Autotuner(
+            fn,
+            fn.arg_names,
+            configs,
+            key,
+            reset_to_zero,
+            restore_value,
+            pre_hook,
+            post_hook,
+            prune_configs_by,
+            warmup,
+            rep,
+            use_cuda_graph,
+            do_bench,
+            cache_results,
+        )
+
+    return decorate
