@@ -152,9 +152,19 @@ _KNOWN = "arrays may hold bool, int8 to int64, uint8 to uint64, float16, bfloat1
 
 
 def _elsewhere(value: object, where: str) -> LaunchError:
+    if where == "meta":
+        return LaunchError(
+            f"this {type(value).__name__} is on the device meta: it has a shape and no memory",
+            help="make it on the CPU: `device='cpu'`",
+        )
+    remedy = "copy it first, for instance with `.cpu()`"
+    if where.startswith("cuda"):
+        remedy += (
+            "; where cuda may mean the CPU, run the script with "
+            "`blocklang run --device-map cuda=cpu SCRIPT.py`"
+        )
     return LaunchError(
-        f"this {type(value).__name__} lies in the memory of {where}; kernels run on the CPU",
-        help="copy it first, for instance with `.cpu()`",
+        f"this {type(value).__name__} lies in the memory of {where}; kernels run on the CPU", help=remedy
     )
 
 

@@ -5,6 +5,7 @@
     kernels     which kernel is meant, and for which types and constants
     signature   `--sig` and `-D`
     scripts     running a user's file
+    devices     `--device-map`
     ir_text     `.blir` files
     profile     what a script's kernels move on a device
     doctor      what was found on this machine
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import click
 
+from blocklang.cli.devices import mapped_devices
 from blocklang.cli.doctor import examine, version_of
 from blocklang.cli.group import ErrorGroup
 from blocklang.cli.profile import profile
@@ -58,19 +60,27 @@ def main() -> None:
 
 
 @main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option(
+    "--device-map",
+    metavar="cuda=cpu",
+    help="Let PyTorch's device cuda mean the CPU, with everything of torch.cuda.",
+)
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def run(script: str, arguments: tuple[str, ...]) -> None:
+def run(script: str, arguments: tuple[str, ...], device_map: str | None) -> None:
     """Run a Python SCRIPT that launches kernels.
 
-    What follows the script's name is given to it. A mistake in a kernel or a launch is shown with its line,
-    not with the frames of this command.
+    What follows the script's name is given to it. `import triton` finds blocklang, in the script and in what
+    it imports. A mistake in a kernel or a launch is shown with its line, not with the frames of this command.
 
     \b
       blocklang run examples/blur.py
       blocklang run examples/matmul.py 1000 700 333
+      blocklang run --device-map cuda=cpu triton_script.py
     """
-    run_file(existing_file(script), arguments)
+    path = existing_file(script)
+    with mapped_devices(device_map):
+        run_file(path, arguments)
 
 
 @main.command()

@@ -1,5 +1,7 @@
 """Running a user's file as Python would: for `blocklang run`, and to find the kernels in it.
 
+While it runs, `import triton` finds `blocklang.triton`, in the file and in every library that it imports.
+
 What the file raises is the user's: our own errors are rendered with their caret, any other exception is
 shown as Python shows it, without the frames of this command.
 """
@@ -88,8 +90,10 @@ def run_file(path: Path, arguments: Sequence[str], name: str = "__main__") -> di
         BlocklangError: what the file raised, if it is ours.
         SystemExit: what the file raised, or with status 1 after showing the traceback of any other exception.
     """
+    from blocklang.triton.importing import installed  # `blocklang --help` needs none of it
+
     check_syntax(path)
-    with _as_script(path, arguments):
+    with _as_script(path, arguments), installed():
         try:
             return runpy.run_path(str(path), run_name=name)
         except BlocklangError as error:
@@ -97,6 +101,8 @@ def run_file(path: Path, arguments: Sequence[str], name: str = "__main__") -> di
             raise
         except Exception as error:
             show_traceback(error, path)
+            if asks_for_gpu(error):
+                click.echo(f"help: {REMEDY}", err=True)
             raise SystemExit(1) from error
 
 
@@ -118,6 +124,25 @@ def show_traceback(error: BaseException, path: Path) -> None:
     own = _frames_from(trace, path)
     lines = traceback.format_exception(type(error), error, own or trace)
     click.echo("".join(lines), err=True, nl=False)
+
+
+# How PyTorch says that there is no GPU.
+_NO_GPU = ("not compiled with CUDA", "No CUDA GPUs", "Found no NVIDIA driver", "CUDA library", "No HIP GPUs")
+REMEDY = (
+    "this script asks for a GPU; where cuda may mean the CPU, "
+    "run it with `blocklang run --device-map cuda=cpu SCRIPT.py`"
+)
+
+
+def asks_for_gpu(error: BaseException) -> bool:
+    """True if a script failed since PyTorch has no GPU, or on a line of it that asks for one."""
+    torch = sys.modules.get("torch")
+    if torch is None or torch.cuda.is_available():
+        return False
+    if any(words in str(error) for words in _NO_GPU):
+        return True
+    failed = traceback.extract_tb(error.__traceback__)
+    return bool(failed) and isinstance(error, AssertionError) and "cuda" in (failed[-1].line or "")
 
 
 def _frames_from(trace: TracebackType | None, path: Path) -> TracebackType | None:

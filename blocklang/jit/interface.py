@@ -1,7 +1,7 @@
 """What can be launched on a grid: `kernel[grid](...)`.
 
-`JITFunction` is one, and what wraps one (an autotuner, heuristics, a library's own class) is another: it holds
-what it wraps as `fn` and overrides `run`.
+`JITFunction` is one, and what wraps one (an autotuner, heuristics, a library's own class) is another: it
+holds what it wraps as `fn` and overrides `run`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ class KernelInterface:
 
     fn: Any
 
-    __class_getitem__ = classmethod(types.GenericAlias)  # `KernelInterface[T]`, as annotations write it
+    # `KernelInterface[T]`, as annotations write it.
+    __class_getitem__: Any = classmethod(types.GenericAlias)
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         return functools.partial(self.run, grid=grid, warmup=False)

@@ -17,8 +17,8 @@ def forward(name: str, *sources: str) -> tuple[Callable[[str], Any], Callable[[]
     """`__getattr__` and `__dir__` of the module `name`, which shows the names of `sources`.
 
     Args:
-        sources: modules, or objects in modules (`blocklang.language:math`), the first that has a name wins. One
-            that does not exist is passed over.
+        sources: modules, or objects in modules (`blocklang.language:math`), the first that has a name wins.
+            One that does not exist is passed over.
     """
 
     def look_up(attribute: str) -> Any:

@@ -1,8 +1,8 @@
 """`import triton` that finds `blocklang.triton`: for scripts that are not to be changed.
 
-While it is installed, `triton` and every module below it *are* the modules below `blocklang.triton`: one object
-under two names, so classes are the same whichever name a library imports. A Triton in site-packages is shadowed,
-also if it was imported before, and is back after `uninstall`.
+While it is installed, `triton` and every module below it *are* the modules below `blocklang.triton`: one
+object under two names, so classes are the same whichever name a library imports. A Triton in site-packages
+is shadowed, also if it was imported before, and is back after `uninstall`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _Finder(MetaPathFinder):
             found = None
         if found is None:
             raise ModuleNotFoundError(
-                f"blocklang serves no module named {fullname!r}; `import blocklang.triton` says which there are",
+                f"blocklang serves no module named {fullname!r}: docs/triton.md says what there is",
                 name=fullname,
             )
         is_package = hasattr(sys.modules.get(own, found), "__path__") or bool(

@@ -1,8 +1,8 @@
 """`triton.knobs`: settings, read from the environment until they are set, and hooks of the launch.
 
 Each group is an object: `knobs.runtime.interpret`. Setting a knob sets it for this process; deleting it
-(`del knobs.runtime.interpret`, or `reset()`) goes back to the environment. What only concerns a GPU's compiler
-is kept and read back, and has no effect.
+(`del knobs.runtime.interpret`, or `reset()`) goes back to the environment. What only concerns a GPU's
+compiler is kept and read back, and has no effect.
 """
 
 from __future__ import annotations
@@ -180,9 +180,9 @@ class autotuning_knobs(base_knobs):
 class runtime_knobs(base_knobs):
     """The launch's: `interpret` and `debug`, and hooks.
 
-    Hooks of every launch: `launch_enter_hook` and `launch_exit_hook`, chains of functions of one argument whose
-    `get()` tells the kernel's name. Of every compilation: `jit_cache_hook`, which may refuse it by returning
-    True, and `jit_post_compile_hook`.
+    Hooks of every launch: `launch_enter_hook` and `launch_exit_hook`, chains of functions of one argument
+    whose `get()` tells the kernel's name. Of every compilation: `jit_cache_hook`, which may refuse it by
+    returning True, and `jit_post_compile_hook`.
     """
 
     interpret = _switch("TRITON_INTERPRET")

@@ -58,13 +58,10 @@ class Benchmark:
     """What `perf_report` measures: a function of some arguments, over values of them, a line per variant.
 
     Args:
-        x_names: arguments that vary along the table; each x value is for all of them, or a tuple of one for each.
-        x_vals: their values.
-        line_arg: the argument that tells the lines apart.
-        line_vals, line_names: its values, and what to call them.
-        plot_name: name of the table, and of its files.
-        args: values of the other arguments.
-        xlabel, ylabel, x_log, y_log, styles: how a plot looks.
+        x_names: arguments that vary along the table; each x value is for all of them, or a tuple of one for
+        each. x_vals: their values. line_arg: the argument that tells the lines apart. line_vals, line_names:
+        its values, and what to call them. plot_name: name of the table, and of its files. args: values of
+        the other arguments. xlabel, ylabel, x_log, y_log, styles: how a plot looks.
     """
 
     def __init__(
@@ -139,9 +136,7 @@ class Mark:
             return None
         return tables[0] if single else tables
 
-    def _measure(
-        self, benchmark: Benchmark, more: Mapping[str, Any]
-    ) -> tuple[list[str], list[list[Any]]]:
+    def _measure(self, benchmark: Benchmark, more: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
         label = f" ({benchmark.ylabel})" if benchmark.ylabel else ""
         columns = [*benchmark.x_names, *[f"{name}{label}" for name in benchmark.line_names]]
         rows = []

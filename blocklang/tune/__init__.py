@@ -1,12 +1,12 @@
 """Choosing how to launch a kernel: `autotune`, `Config`, `heuristics`, and the clock behind them.
 
-    config       `Config`: values of the kernel's constants and launch options to try
-    autotuner    `autotune`: measure the configs once per key, then launch with the fastest
-    heuristics   `heuristics`: arguments computed from the others
-    saving       arrays that a kernel writes, kept as they were while it is measured
-    winners      what was measured, on disk
-    benchmark    `do_bench`: how long a call takes
-    clock        events and streams of a device that is the CPU
+config       `Config`: values of the kernel's constants and launch options to try
+autotuner    `autotune`: measure the configs once per key, then launch with the fastest
+heuristics   `heuristics`: arguments computed from the others
+saving       arrays that a kernel writes, kept as they were while it is measured
+winners      what was measured, on disk
+benchmark    `do_bench`: how long a call takes
+clock        events and streams of a device that is the CPU
 """
 
 from __future__ import annotations

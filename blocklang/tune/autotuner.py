@@ -1,7 +1,7 @@
 """`autotune`: launch a kernel with the config that was the fastest for arguments like these.
 
-The configs are measured when a *key* is new: the values of the arguments named in `key`, and the dtypes of all
-arrays. Arrays that the kernel writes have their contents back after every config, and the launch that was
+The configs are measured when a *key* is new: the values of the arguments named in `key`, and the dtypes of
+all arrays. Arrays that the kernel writes have their contents back after every config, and the launch that was
 asked for runs on what the user passed.
 """
 

@@ -23,8 +23,8 @@ def do_bench(
 
     Args:
         fn: what to measure.
-        warmup, rep: about how many milliseconds to call it before measuring, and while measuring. It is called
-            at least once for each.
+        warmup, rep: about how many milliseconds to call it before measuring, and while measuring; at least
+            one call for each.
         grad_to_none: tensors whose gradient is dropped before each call.
         quantiles: which quantiles of the times to return, as a list (as a number, if it is one).
         return_mode: without quantiles: "mean", "median", "min", "max", or "all" for every time.
@@ -53,7 +53,13 @@ def do_bench(
         return found[0] if len(found) == 1 else found
     if return_mode == "all":
         return times
-    return {"mean": statistics.fmean, "median": statistics.median, "min": min, "max": max}[return_mode](times)
+    summaries: dict[str, Callable[[list[float]], float]] = {
+        "mean": statistics.fmean,
+        "median": statistics.median,
+        "min": min,
+        "max": max,
+    }
+    return summaries[return_mode](times)
 
 
 def _calls(milliseconds: float, estimate: float) -> int:

@@ -1,4 +1,4 @@
-"""Events and streams of a device that is the CPU: launches end before they return, so there is never a wait."""
+"""Events and streams of a device that is the CPU: a launch is over when it returns, so nothing ever waits."""
 
 from __future__ import annotations
 

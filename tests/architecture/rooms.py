@@ -55,6 +55,9 @@ ROOMS: dict[str, frozenset[str]] = {
     "cli": _KERNELS | {"testing", "tune", "torch", "triton", "blocklang"},
 }
 
+# Packages that only an extra installs, and that their rooms import when they are asked to.
+OPTIONAL = frozenset({"torch"})
+
 # Third-party packages, and the rooms that may import them. A package that no line names is not a dependency.
 THIRD_PARTY: dict[str, frozenset[str]] = {
     "numpy": frozenset(ROOMS) - EVERYONES,

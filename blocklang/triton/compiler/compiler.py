@@ -93,7 +93,9 @@ class CompiledKernel:
     @cached_property
     def hash(self) -> str:
         """A digest of its IR, its target and its options."""
-        identity = f"{self.compiled.source}\0{driver.active.get_current_target()}\0{sorted(self.options.items())}"
+        identity = (
+            f"{self.compiled.source}\0{driver.active.get_current_target()}\0{sorted(self.options.items())}"
+        )
         return hashlib.sha256(identity.encode()).hexdigest()
 
     @property
@@ -243,7 +245,8 @@ def compile(
     """
     if target is not None and target.backend != "cpu":
         raise UsageError(
-            f"cannot compile for {target.backend!r}: kernels are compiled for the CPU", help="leave out target="
+            f"cannot compile for {target.backend!r}: kernels are compiled for the CPU",
+            help="leave out target=",
         )
     if not isinstance(src, ASTSource):
         raise UsageError(f"expected an ASTSource, got {type(src).__name__}")

@@ -18,7 +18,7 @@ __all__ = [_name for _name in _language.__all__ if _name != "math"]
 
 from blocklang.triton.language import core, extra, math, random, standard, target_info  # noqa: E402
 
-__all__ += ["core", "extra", "math", "random", "standard", "target_info"]  # noqa: PLE0604
+__all__ += ["core", "extra", "math", "random", "standard", "target_info"]
 
 TRITON_MAX_TENSOR_NUMEL = 1048576
 

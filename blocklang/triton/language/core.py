@@ -5,6 +5,12 @@ from __future__ import annotations
 from blocklang.language.constexpr import unwrap as _unwrap_if_constexpr  # noqa: F401
 from blocklang.triton.forwarding import forward
 
-__getattr__, __dir__ = forward(__name__, "blocklang.language", "blocklang.language.dtypes", "blocklang.language.tensor", "blocklang.language.constexpr")
+__getattr__, __dir__ = forward(
+    __name__,
+    "blocklang.language",
+    "blocklang.language.dtypes",
+    "blocklang.language.tensor",
+    "blocklang.language.constexpr",
+)
 
 TRITON_MAX_TENSOR_NUMEL = 1048576

@@ -12,7 +12,8 @@ def current_target() -> GPUTarget:
     """The target that kernels are compiled for."""
     from blocklang.triton.runtime.driver import driver
 
-    return driver.active.get_current_target()
+    target: GPUTarget = driver.active.get_current_target()
+    return target
 
 
 _here = forward(__name__, "blocklang.language:target_info")[0]

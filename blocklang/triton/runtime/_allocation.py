@@ -1,4 +1,4 @@
-"""`triton.set_allocator`: where kernels of a GPU get scratch memory. On the CPU it comes from the compiler."""
+"""`triton.set_allocator`: scratch memory of GPU kernels. On the CPU the compiler plans it."""
 
 from __future__ import annotations
 

@@ -10,8 +10,7 @@ from typing import Any
 from blocklang.target import current_target
 from blocklang.triton.backends.compiler import GPUTarget
 from blocklang.triton.backends.driver import DriverBase
-from blocklang.tune import do_bench
-from blocklang.tune.clock import Event, Stream
+from blocklang.tune import clock, do_bench
 
 # What sources ask of a GPU to choose sizes by. Nominal: nothing here is limited by them.
 _SHARED_MEMORY = 232448
@@ -39,8 +38,8 @@ class _Utilities:
 class CpuInterface:
     """What a device module of PyTorch has, for the CPU."""
 
-    Event = Event
-    Stream = Stream
+    Event = clock.Event
+    Stream = clock.Stream
 
     @staticmethod
     def synchronize(device: Any = None) -> None:
@@ -57,9 +56,9 @@ class CpuInterface:
         return 1
 
     @staticmethod
-    def current_stream(device: Any = None) -> Stream:
+    def current_stream(device: Any = None) -> clock.Stream:
         """The one stream."""
-        return Stream()
+        return clock.Stream()
 
     @staticmethod
     def empty_cache() -> None:

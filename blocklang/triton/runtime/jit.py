@@ -1,7 +1,7 @@
 """`triton.runtime.jit`: `jit` and `JITFunction` as Triton has them, over blocklang's one implementation.
 
-What differs from `blocklang.jit`: the defaults (only what Triton's frontend accepts; `a * b + c` is fused), the
-kernel's source may be replaced, hooks run around launches and compilations, and a launch returns a
+What differs from `blocklang.jit`: the defaults (only what Triton's frontend accepts; `a * b + c` is fused),
+the kernel's source may be replaced, hooks run around launches and compilations, and a launch returns a
 `CompiledKernel` with Triton's attributes.
 
 Launches without hooks take blocklang's own path, tables of the native launcher included.
@@ -347,9 +347,7 @@ class JITFunction(Function, JITCallable):
         data = json.loads(specialization_data)
         own = f"{self.module}.{self.__qualname__}"
         if data["name"] != own:
-            raise RuntimeError(
-                f"Specialization data is for {data['name']} but trying to preload for {own}"
-            )
+            raise RuntimeError(f"Specialization data is for {data['name']} but trying to preload for {own}")
         constants = {n: _decoded(v) for n, v in data["constants"].items()}
         specialisation = self.specialise(data["signature"], constants)
         try:
