@@ -11,12 +11,12 @@ needs a message, and none may be weaker than what the table was specialised on.
 
 Checked, in this order: the launcher is switched on; number of positional and names of keyword arguments;
 globals and closure variables are the objects that were compiled in; a grid function is called; each
-argument's guard; alias class of the arrays; the launch is short. A launch shorter than HOLD_NS keeps the GIL;
+argument's guard (NumPy arrays and PyTorch's CPU tensors are read in place); alias class of the arrays; the launch is short. A launch shorter than HOLD_NS keeps the GIL;
 the time of every launch is learned.
 
 The table is an array of 8-byte fields, `TABLE`; guards, captured variables, pairs and names are arrays of
-records of 8-byte fields. The offsets into Python's and NumPy's objects are given and verified by the caller
-(`PythonLayout`).
+records of 8-byte fields. The offsets into Python's, NumPy's and PyTorch's objects are given and verified by
+the caller (`PythonLayout`, `TensorLayout`).
 """
 
 from __future__ import annotations
@@ -54,14 +54,16 @@ TABLE = (
 GUARD = (
     "kind",
     "slot",
-    "expected",  # the object that must be there: dtype of an array, the constant itself
+    "expected",  # the object that must be there: dtype of an array, type of a tensor, the constant itself
     "flags",  # flags that an array must have
-    "low",  # range of an integer, or the integer itself for a constant
-    "high",
+    "low",  # range of an integer, or the integer itself for a constant; dtype and device of a tensor
+    "high",  # of a tensor: what kind it is
     "divisible",  # 0 no, 1 yes, 2 of no interest
     "size",  # bytes of an array's element; for an integer, 1 if the value 1 is refused
 )
-ARRAY, INTEGER, FLOAT, IDENTICAL, CONSTANT_INTEGER, BOOL = range(6)
+ARRAY, INTEGER, FLOAT, IDENTICAL, CONSTANT_INTEGER, BOOL, TENSOR = range(7)
+# The record of an array or tensor that was checked, each field 8 bytes. Strides count in units of `unit` bytes.
+RECORD = ("low", "high", "data", "size", "rank", "strides", "unit", "unused")
 
 HOLD_NS = (
     5000.0  # giving up the GIL and taking it again costs a fraction of a microsecond when nobody wants it
@@ -81,6 +83,38 @@ class PythonLayout:
     array_flags: int = 64
 
 
+@dataclass(frozen=True)
+class TensorLayout:
+    """Byte offsets of fields in PyTorch's tensors; verified against live tensors before they are used.
+
+    Attributes:
+        implementation: in the Python object, the address of the tensor's implementation.
+        storage, rank, shape, strides, offset: in the implementation; the offset and the strides count elements.
+        dtype_and_device: 8 bytes of which `dtype_and_device_mask` says dtype and device.
+        kind: the set of what handles the tensor: dense on the CPU, negated, for inference, ...
+        inline_rank: shape and strides lie in place up to so many axes.
+        storage_data, storage_flags: in the storage, its address; 4 bytes of which `storage_flags_mask` is 0 if
+            its memory is its own, to be read and written in place.
+    """
+
+    implementation: int = 16
+    storage: int = 16
+    rank: int = 56
+    shape: int = 64
+    strides: int = 104
+    offset: int = 144
+    dtype_and_device: int = 160
+    dtype_and_device_mask: int = 0xFF_FFFF_FFFF
+    kind: int = 168
+    inline_rank: int = 5
+    storage_data: int = 16
+    storage_flags: int = 56
+    storage_flags_mask: int = 0xFFFF_0000
+
+
+TENSORS = TensorLayout()
+
+
 def emit_launcher(layout: PythonLayout, monotonic_clock: int) -> str:
     """The module of LLVM IR that defines `launch`.
 
@@ -96,11 +130,12 @@ def emit_launcher(layout: PythonLayout, monotonic_clock: int) -> str:
         _shape_fits(),
         _CAPTURED_HOLD,
         _CALL_GRID,
-        _byte_range(layout),
+        _byte_range(),
         _check_array(layout),
+        _check_tensor(TENSORS),
         _check_number(),
         _check_arguments(),
-        _relation(layout),
+        _relation(),
         _alias_class(),
         _run(monotonic_clock),
         _launch(),
@@ -111,6 +146,12 @@ def emit_launcher(layout: PythonLayout, monotonic_clock: int) -> str:
 def _field(result: str, fields: tuple[str, ...], name: str, base: str, type: str = "i64") -> str:
     """Load a field of a table or guard, by name."""
     return _load(result, base, 8 * fields.index(name), type)
+
+
+def _set(fields: tuple[str, ...], name: str, base: str, value: str) -> str:
+    """Store a value, with its type, into a field of a record, by name."""
+    at = f"%{base}.{name}.at"
+    return f"{at} = getelementptr i8, ptr %{base}, i64 {8 * fields.index(name)}\n  store {value}, ptr {at}"
 
 
 def _load(result: str, base: str, offset: int, type: str) -> str:
@@ -364,16 +405,16 @@ error:
 """
 
 
-def _byte_range(layout: PythonLayout) -> str:
-    """The addresses [low, high) of an array's elements, at %out; empty if there are none."""
+def _byte_range() -> str:
+    """The addresses [low, high) of an array's elements, in its record; empty if there are none."""
     return f"""
-define internal void @byte_range(ptr %array, i64 %size, ptr %out) {{
+define internal void @byte_range(ptr %record, ptr %shape) {{
 entry:
-  {_load("data", "array", layout.array_data, "i64")}
-  {_load("rank32", "array", layout.array_rank, "i32")}
-  {_load("shape", "array", layout.array_shape, "ptr")}
-  {_load("strides", "array", layout.array_strides, "ptr")}
-  %rank = sext i32 %rank32 to i64
+  {_field("data", RECORD, "data", "record")}
+  {_field("size", RECORD, "size", "record")}
+  {_field("rank", RECORD, "rank", "record")}
+  {_field("strides", RECORD, "strides", "record", "ptr")}
+  {_field("unit", RECORD, "unit", "record")}
   %first.end = add i64 %data, %size
   br label %next
 next:
@@ -389,7 +430,8 @@ read:
   br i1 %empty, label %nothing, label %axis
 axis:
   %stride.at = getelementptr i64, ptr %strides, i64 %i
-  %stride = load i64, ptr %stride.at
+  %steps = load i64, ptr %stride.at
+  %stride = mul i64 %steps, %unit
   %last = sub i64 %extent, 1
   %reach = mul i64 %last, %stride
   %negative = icmp slt i64 %reach, 0
@@ -404,16 +446,15 @@ nothing:
 done:
   %from = phi i64 [ %low, %next ], [ %data, %nothing ]
   %to = phi i64 [ %high, %next ], [ %data, %nothing ]
-  store i64 %from, ptr %out
-  %to.at = getelementptr i64, ptr %out, i64 1
-  store i64 %to, ptr %to.at
+  {_set(RECORD, "low", "record", "i64 %from")}
+  {_set(RECORD, "high", "record", "i64 %to")}
   ret void
 }}
 """
 
 
 def _check_array(layout: PythonLayout) -> str:
-    """An exact ndarray of the expected dtype, flags, alignment; its record: low, high, object, size."""
+    """An exact ndarray of the expected dtype, flags, alignment; fills its record."""
     return f"""
 define internal i1 @check_array(ptr %table, ptr %guard, ptr %object, ptr %slot, ptr %record) {{
 entry:
@@ -436,11 +477,16 @@ look:
   %both = and i1 %dtype.ok, %flags.ok
   %all = and i1 %both, %divisible.ok
   {_field("size", GUARD, "size", "guard")}
-  call void @byte_range(ptr %object, i64 %size, ptr %record)
-  %object.at = getelementptr i64, ptr %record, i64 2
-  store ptr %object, ptr %object.at
-  %size.out = getelementptr i64, ptr %record, i64 3
-  store i64 %size, ptr %size.out
+  {_load("rank32", "object", layout.array_rank, "i32")}
+  %rank = sext i32 %rank32 to i64
+  {_load("shape", "object", layout.array_shape, "ptr")}
+  {_load("strides", "object", layout.array_strides, "ptr")}
+  {_set(RECORD, "data", "record", "i64 %data")}
+  {_set(RECORD, "size", "record", "i64 %size")}
+  {_set(RECORD, "rank", "record", "i64 %rank")}
+  {_set(RECORD, "strides", "record", "ptr %strides")}
+  {_set(RECORD, "unit", "record", "i64 1")}
+  call void @byte_range(ptr %record, ptr %shape)
   ret i1 %all
 no:
   ret i1 false
@@ -454,6 +500,57 @@ define internal i1 @divisibility_fits(ptr %guard, i64 %value) {{
   %ignored = icmp eq i64 %wanted, 2
   %fits = or i1 %equal, %ignored
   ret i1 %fits
+}}
+"""
+
+
+def _check_tensor(layout: TensorLayout) -> str:
+    """A tensor of the expected type, dtype, device and kind, with memory of its own; fills its record."""
+    return f"""
+define internal i1 @check_tensor(ptr %guard, ptr %object, ptr %slot, ptr %record) {{
+entry:
+  {_field("wanted", GUARD, "expected", "guard", "ptr")}
+  %type = call ptr @type_of(ptr %object)
+  %exact = icmp eq ptr %type, %wanted
+  br i1 %exact, label %look, label %no
+look:
+  {_load("tensor", "object", layout.implementation, "ptr")}
+  {_load("kind", "tensor", layout.kind, "i64")}
+  {_field("wanted.kind", GUARD, "high", "guard")}
+  %kind.ok = icmp eq i64 %kind, %wanted.kind
+  {_load("word", "tensor", layout.dtype_and_device, "i64")}
+  %elements = and i64 %word, {layout.dtype_and_device_mask}
+  {_field("wanted.elements", GUARD, "low", "guard")}
+  %elements.ok = icmp eq i64 %elements, %wanted.elements
+  {_load("rank", "tensor", layout.rank, "i64")}
+  %rank.ok = icmp ule i64 %rank, {layout.inline_rank}
+  %two = and i1 %kind.ok, %elements.ok
+  %three = and i1 %two, %rank.ok
+  br i1 %three, label %memory, label %no
+memory:
+  {_load("storage", "tensor", layout.storage, "ptr")}
+  {_load("flags", "storage", layout.storage_flags, "i32")}
+  %shared = and i32 %flags, {layout.storage_flags_mask}
+  %own = icmp eq i32 %shared, 0
+  {_load("base", "storage", layout.storage_data, "i64")}
+  {_load("offset", "tensor", layout.offset, "i64")}
+  {_field("size", GUARD, "size", "guard")}
+  %distance = mul i64 %offset, %size
+  %data = add i64 %base, %distance
+  store i64 %data, ptr %slot
+  %divisible.ok = call i1 @divisibility_fits(ptr %guard, i64 %data)
+  %all = and i1 %own, %divisible.ok
+  %shape = getelementptr i8, ptr %tensor, i64 {layout.shape}
+  %strides = getelementptr i8, ptr %tensor, i64 {layout.strides}
+  {_set(RECORD, "data", "record", "i64 %data")}
+  {_set(RECORD, "size", "record", "i64 %size")}
+  {_set(RECORD, "rank", "record", "i64 %rank")}
+  {_set(RECORD, "strides", "record", "ptr %strides")}
+  {_set(RECORD, "unit", "record", "i64 %size")}
+  call void @byte_range(ptr %record, ptr %shape)
+  ret i1 %all
+no:
+  ret i1 false
 }}
 """
 
@@ -554,10 +651,15 @@ look:
     i64 {IDENTICAL}, label %identical
     i64 {CONSTANT_INTEGER}, label %constant
     i64 {BOOL}, label %bool
+    i64 {TENSOR}, label %tensor
   ]
 array:
   %array.ok = call i1 @check_array(ptr %table, ptr %guard, ptr %object, ptr %slot, ptr %record)
-  %record.after = getelementptr i64, ptr %record, i64 4
+  %record.after = getelementptr i64, ptr %record, i64 {len(RECORD)}
+  br label %decide
+tensor:
+  %tensor.ok = call i1 @check_tensor(ptr %guard, ptr %object, ptr %slot, ptr %record)
+  %record.after.tensor = getelementptr i64, ptr %record, i64 {len(RECORD)}
   br label %decide
 integer:
   %integer.ok = call i1 @check_integer(ptr %guard, ptr %object, ptr %slot)
@@ -577,9 +679,11 @@ bool:
   br label %decide
 decide:
   %ok = phi i1 [ %array.ok, %array ], [ %integer.ok, %integer ], [ %float.ok, %float ],
-               [ %identical.ok, %identical ], [ %constant.ok, %constant ], [ %bool.ok, %bool ]
+               [ %identical.ok, %identical ], [ %constant.ok, %constant ], [ %bool.ok, %bool ],
+               [ %tensor.ok, %tensor ]
   %record.next = phi ptr [ %record.after, %array ], [ %record, %integer ], [ %record, %float ],
-                         [ %record, %identical ], [ %record, %constant ], [ %record, %bool ]
+                         [ %record, %identical ], [ %record, %constant ], [ %record, %bool ],
+                         [ %record.after.tensor, %tensor ]
   br i1 %ok, label %good, label %no
 good:
   %i.next = add i64 %i, 1
@@ -592,15 +696,15 @@ no:
 """
 
 
-def _relation(layout: PythonLayout) -> str:
+def _relation() -> str:
     """How two arrays overlap: 0 disjoint, 1 same, 2 unknown. Read from their records."""
     return f"""
 define internal i64 @relation(ptr %one, ptr %other) {{
 entry:
-  {_load("low", "one", 0, "i64")}
-  {_load("high", "one", 8, "i64")}
-  {_load("other.low", "other", 0, "i64")}
-  {_load("other.high", "other", 8, "i64")}
+  {_field("low", RECORD, "low", "one")}
+  {_field("high", RECORD, "high", "one")}
+  {_field("other.low", RECORD, "low", "other")}
+  {_field("other.high", RECORD, "high", "other")}
   %before = icmp ule i64 %high, %other.low
   %behind = icmp ule i64 %other.high, %low
   %empty = icmp eq i64 %low, %high
@@ -610,35 +714,37 @@ entry:
   %disjoint = or i1 %apart, %either
   br i1 %disjoint, label %apart.out, label %compare
 compare:
-  {_load("array", "one", 16, "ptr")}
-  {_load("other.array", "other", 16, "ptr")}
-  {_load("size", "one", 24, "i64")}
-  {_load("other.size", "other", 24, "i64")}
-  {_load("data", "array", layout.array_data, "i64")}
-  {_load("other.data", "other.array", layout.array_data, "i64")}
-  {_load("rank", "array", layout.array_rank, "i32")}
-  {_load("other.rank", "other.array", layout.array_rank, "i32")}
-  {_load("strides", "array", layout.array_strides, "ptr")}
-  {_load("other.strides", "other.array", layout.array_strides, "ptr")}
+  {_field("size", RECORD, "size", "one")}
+  {_field("other.size", RECORD, "size", "other")}
+  {_field("data", RECORD, "data", "one")}
+  {_field("other.data", RECORD, "data", "other")}
+  {_field("rank", RECORD, "rank", "one")}
+  {_field("other.rank", RECORD, "rank", "other")}
+  {_field("strides", RECORD, "strides", "one", "ptr")}
+  {_field("other.strides", RECORD, "strides", "other", "ptr")}
+  {_field("unit", RECORD, "unit", "one")}
+  {_field("other.unit", RECORD, "unit", "other")}
   %size.ok = icmp eq i64 %size, %other.size
   %data.ok = icmp eq i64 %data, %other.data
-  %rank.ok = icmp eq i32 %rank, %other.rank
+  %rank.ok = icmp eq i64 %rank, %other.rank
   %two = and i1 %size.ok, %data.ok
   %three = and i1 %two, %rank.ok
   br i1 %three, label %next, label %unknown
 next:
-  %i = phi i32 [ 0, %compare ], [ %i.next, %good ]
-  %more = icmp slt i32 %i, %rank
+  %i = phi i64 [ 0, %compare ], [ %i.next, %good ]
+  %more = icmp slt i64 %i, %rank
   br i1 %more, label %axis, label %same
 axis:
-  %stride.at = getelementptr i64, ptr %strides, i32 %i
-  %stride = load i64, ptr %stride.at
-  %other.stride.at = getelementptr i64, ptr %other.strides, i32 %i
-  %other.stride = load i64, ptr %other.stride.at
+  %stride.at = getelementptr i64, ptr %strides, i64 %i
+  %steps = load i64, ptr %stride.at
+  %stride = mul i64 %steps, %unit
+  %other.stride.at = getelementptr i64, ptr %other.strides, i64 %i
+  %other.steps = load i64, ptr %other.stride.at
+  %other.stride = mul i64 %other.steps, %other.unit
   %equal = icmp eq i64 %stride, %other.stride
   br i1 %equal, label %good, label %unknown
 good:
-  %i.next = add i32 %i, 1
+  %i.next = add i64 %i, 1
   br label %next
 apart.out:
   ret i64 0
@@ -669,8 +775,8 @@ look:
   %pair = getelementptr i64, ptr %pairs, i64 %offset
   {_load("first", "pair", 0, "i64")}
   {_load("second", "pair", 8, "i64")}
-  %first.offset = mul i64 %first, 4
-  %second.offset = mul i64 %second, 4
+  %first.offset = mul i64 %first, {len(RECORD)}
+  %second.offset = mul i64 %second, {len(RECORD)}
   %one = getelementptr i64, ptr %records, i64 %first.offset
   %other = getelementptr i64, ptr %records, i64 %second.offset
   %class = call i64 @relation(ptr %one, ptr %other)
@@ -773,7 +879,7 @@ define internal i1 @attempt(ptr %table, ptr %grid.object, ptr %args) {{
 entry:
   %grid = alloca [3 x i32]
   %slots = alloca [{MAXIMUM_ARGUMENTS} x i64], align 16
-  %records = alloca [{4 * MAXIMUM_ARGUMENTS} x i64]
+  %records = alloca [{len(RECORD) * MAXIMUM_ARGUMENTS} x i64]
   %grid.ok = call i1 @read_grid(ptr %grid.object, ptr %grid)
   br i1 %grid.ok, label %arguments, label %no
 arguments:

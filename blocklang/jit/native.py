@@ -4,7 +4,7 @@ After `WARM_LAUNCHES` launches through Python a version gets a table for the for
 arguments by position, which by name. The callables of a kernel are a chain, the newest table first,
 `JITFunction._launch` at the end; each hands on what does not fit it.
 
-What a table cannot say stays in Python: arrays that are not NumPy's, NumPy scalars, subclasses of int or
+What a table cannot say stays in Python: arrays that are neither NumPy's nor PyTorch's, NumPy scalars, subclasses of int or
 float, u64, annotated types other than integers, `num_threads=`.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +33,8 @@ from blocklang.codegen.launcher import (
     INTEGER,
     LAUNCHER,
     MAXIMUM_ARGUMENTS,
+    TENSOR,
+    TENSORS,
     TABLE,
     PythonLayout,
     emit_launcher,
@@ -42,7 +45,13 @@ from blocklang.jit.capture import Captured
 from blocklang.jit.parameters import Parameter
 from blocklang.jit.specialisation import ConstantSpec, Spec, TypedSpec
 from blocklang.runtime.arena import Arena
-from blocklang.runtime.fastcall import NativeFunction, array_layout_holds, is_supported_interpreter
+from blocklang.runtime.fastcall import (
+    NativeFunction,
+    array_layout_holds,
+    is_supported_interpreter,
+    tensor_fields,
+    tensor_layout_holds,
+)
 from blocklang.runtime.launch import WAKE_NS, LoadedKernel
 from blocklang.runtime.loader import LoadedObject, assemble
 
@@ -150,7 +159,8 @@ class WarmLaunch:
         """What tells tables of one version apart: the form of the call, its options, the dtypes' objects."""
         options = [repr(self.options[name]) for name in self.kwargs if name in self.options]
         identical = [id(v.dtype) for v in self.values if type(v) is np.ndarray]
-        return (len(self.args), tuple(self.kwargs), *options, *identical)
+        kinds = [_tensor_kind(v) for v in self.values if _is_tensor(v)]
+        return (len(self.args), tuple(self.kwargs), *options, *identical, *kinds)
 
 
 class _Unsuitable(Exception):
@@ -222,9 +232,9 @@ class LaunchTable:
                 continue
             spec, value = launch.specs[parameter.position], launch.values[parameter.position]
             guard = _guard(parameter, spec, value, parameter.name in launch.written)
-            if guard["kind"] == ARRAY:
+            if guard["kind"] in (ARRAY, TENSOR):
                 arrays.append(parameter.name)
-                self._kept.append(value.dtype)
+                self._kept.append(value.dtype if guard["kind"] == ARRAY else type(value))
             elif guard["kind"] == IDENTICAL:
                 self._kept.append(value)
             guard["slot"] = slot_of.get(parameter.position, -1)
@@ -288,6 +298,16 @@ def _guard(parameter: Parameter, spec: Spec, value: Any, is_written: bool) -> di
             "divisible": divisible,
             "size": value.dtype.itemsize,
         }
+    if _is_tensor(value):
+        type_, elements, kind = _tensor_kind(value)
+        return {
+            "kind": TENSOR,
+            "expected": id(type_),
+            "low": elements,
+            "high": kind - 2**64 if kind >= 2**63 else kind,
+            "divisible": divisible,
+            "size": value.element_size(),
+        }
     if type(value) is int and isinstance(spec.type, ScalarType):
         return _integer_guard(parameter, spec.type, divisible)
     if type(value) is float and spec.type == F32:
@@ -295,6 +315,28 @@ def _guard(parameter: Parameter, spec: Spec, value: Any, is_written: bool) -> di
     if type(value) is bool and spec.type == I1:
         return {"kind": BOOL}
     raise _Unsuitable
+
+
+_tensors_are_known: bool | None = None  # None until a tensor is seen
+
+
+def _is_tensor(value: Any) -> bool:
+    """True for an exact tensor or parameter of PyTorch, if tensors are laid out as the launcher believes."""
+    global _tensors_are_known
+    torch = sys.modules.get("torch")
+    if torch is None or type(value) not in (torch.Tensor, torch.nn.Parameter):
+        return False
+    if _tensors_are_known is None:
+        try:
+            _tensors_are_known = is_supported_interpreter() and tensor_layout_holds(torch, TENSORS)
+        except (AttributeError, RuntimeError, TypeError, ValueError):  # another release of PyTorch
+            _tensors_are_known = False
+    return _tensors_are_known
+
+
+def _tensor_kind(tensor: Any) -> tuple[type, int, int]:
+    fields = tensor_fields(tensor, TENSORS)
+    return (type(tensor), fields["elements"], fields["kind"])
 
 
 def _integer_guard(parameter: Parameter, type_: ScalarType, divisible: int) -> dict[str, int]:

@@ -58,10 +58,13 @@ class Benchmark:
     """What `perf_report` measures: a function of some arguments, over values of them, a line per variant.
 
     Args:
-        x_names: arguments that vary along the table; each x value is for all of them, or a tuple of one for
-        each. x_vals: their values. line_arg: the argument that tells the lines apart. line_vals, line_names:
-        its values, and what to call them. plot_name: name of the table, and of its files. args: values of
-        the other arguments. xlabel, ylabel, x_log, y_log, styles: how a plot looks.
+        x_names: arguments that vary along the table.
+        x_vals: their values, each for all of them, or a tuple of one for each.
+        line_arg: the argument that tells the lines apart.
+        line_vals, line_names: its values, and what to call them.
+        plot_name: name of the table, and of its files.
+        args: values of the other arguments.
+        xlabel, ylabel, x_log, y_log, styles: how a plot looks.
     """
 
     def __init__(
