@@ -11,8 +11,8 @@ needs a message, and none may be weaker than what the table was specialised on.
 
 Checked, in this order: the launcher is switched on; number of positional and names of keyword arguments;
 globals and closure variables are the objects that were compiled in; a grid function is called; each
-argument's guard (NumPy arrays and PyTorch's CPU tensors are read in place); alias class of the arrays; the launch is short. A launch shorter than HOLD_NS keeps the GIL;
-the time of every launch is learned.
+argument's guard (NumPy arrays and PyTorch's CPU tensors are read in place); alias class of the arrays; the
+launch is short. A launch shorter than HOLD_NS keeps the GIL; the time of every launch is learned.
 
 The table is an array of 8-byte fields, `TABLE`; guards, captured variables, pairs and names are arrays of
 records of 8-byte fields. The offsets into Python's, NumPy's and PyTorch's objects are given and verified by
@@ -54,7 +54,7 @@ TABLE = (
 GUARD = (
     "kind",
     "slot",
-    "expected",  # the object that must be there: dtype of an array, type of a tensor, the constant itself
+    "expected",  # the object that must be there: dtype of an array, type of a tensor, a constant
     "flags",  # flags that an array must have
     "low",  # range of an integer, or the integer itself for a constant; dtype and device of a tensor
     "high",  # of a tensor: what kind it is
@@ -62,7 +62,7 @@ GUARD = (
     "size",  # bytes of an array's element; for an integer, 1 if the value 1 is refused
 )
 ARRAY, INTEGER, FLOAT, IDENTICAL, CONSTANT_INTEGER, BOOL, TENSOR = range(7)
-# The record of an array or tensor that was checked, each field 8 bytes. Strides count in units of `unit` bytes.
+# The record of an array or tensor that was checked, each field 8 bytes; a stride counts `unit` bytes.
 RECORD = ("low", "high", "data", "size", "rank", "strides", "unit", "unused")
 
 HOLD_NS = (
@@ -89,12 +89,12 @@ class TensorLayout:
 
     Attributes:
         implementation: in the Python object, the address of the tensor's implementation.
-        storage, rank, shape, strides, offset: in the implementation; the offset and the strides count elements.
+        storage, rank, shape, strides, offset: in the implementation; offset and strides count elements.
         dtype_and_device: 8 bytes of which `dtype_and_device_mask` says dtype and device.
         kind: the set of what handles the tensor: dense on the CPU, negated, for inference, ...
         inline_rank: shape and strides lie in place up to so many axes.
-        storage_data, storage_flags: in the storage, its address; 4 bytes of which `storage_flags_mask` is 0 if
-            its memory is its own, to be read and written in place.
+        storage_data, storage_flags: in the storage, its address; 4 bytes of which `storage_flags_mask` is 0
+            if its memory is its own, to be read and written in place.
     """
 
     implementation: int = 16

@@ -44,6 +44,9 @@ _BY_DTYPE |= {
     for code in "bhilqBHILQ"  # signed and unsigned char, short, int, long, long long
 }
 
+# The short names of the language, which a reinterpreted tensor's dtype has.
+_LONG_NAMES = {"int1": "bool", "bf16": "bfloat16", **{f"fp{bits}": f"float{bits}" for bits in (16, 32, 64)}}
+
 
 @dataclass(slots=True)
 class Array:
@@ -130,7 +133,8 @@ def _describe_tensor(tensor: Any) -> Array:
             "this tensor is a lazily negated view: its memory holds other numbers than it shows",
             help="call `.resolve_neg()` first",
         )
-    element = _TYPES.get(str(tensor.dtype).split(".")[-1])
+    name = str(tensor.dtype).split(".")[-1]
+    element = _TYPES.get(_LONG_NAMES.get(name, name))
     if element is None:
         raise LaunchError(f"arrays of {tensor.dtype} have no meaning in a kernel", help=_KNOWN)
     strides = tuple(int(s) * element.bytes for s in tensor.stride())

@@ -4,8 +4,8 @@ After `WARM_LAUNCHES` launches through Python a version gets a table for the for
 arguments by position, which by name. The callables of a kernel are a chain, the newest table first,
 `JITFunction._launch` at the end; each hands on what does not fit it.
 
-What a table cannot say stays in Python: arrays that are neither NumPy's nor PyTorch's, NumPy scalars, subclasses of int or
-float, u64, annotated types other than integers, `num_threads=`.
+What a table cannot say stays in Python: arrays that are neither NumPy's nor PyTorch's, NumPy scalars,
+subclasses of int or float, u64, annotated types other than integers, `num_threads=`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from blocklang.codegen.launcher import (
     INTEGER,
     LAUNCHER,
     MAXIMUM_ARGUMENTS,
+    TABLE,
     TENSOR,
     TENSORS,
-    TABLE,
     PythonLayout,
     emit_launcher,
 )

@@ -85,6 +85,10 @@ def _zero(*_: Any, **__: Any) -> int:
     return 0
 
 
+def _seed(seed: int) -> None:
+    torch.default_generator.manual_seed(int(seed))  # `torch.manual_seed` calls this one
+
+
 def functions() -> dict[str, Any]:
     """What replaces the names of `torch.cuda`."""
     waits = (
@@ -124,8 +128,8 @@ def functions() -> dict[str, Any]:
         "Event": _TimedEvent,
         "Stream": Stream,
         "CUDAGraph": _NoGraph,
-        "manual_seed": torch.manual_seed,
-        "manual_seed_all": torch.manual_seed,
+        "manual_seed": _seed,
+        "manual_seed_all": _seed,
         "seed": torch.seed,
         "seed_all": torch.seed,
         "initial_seed": torch.initial_seed,

@@ -51,5 +51,5 @@ def _found(sources: tuple[str, ...]) -> Iterator[ModuleType]:
             continue
         if not attribute:
             yield found
-        elif hasattr(found, attribute):
-            yield getattr(found, attribute)
+        elif attribute in vars(found):
+            yield vars(found)[attribute]
