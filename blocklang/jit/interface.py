@@ -17,8 +17,10 @@ class KernelInterface:
 
     fn: Any
 
-    # `KernelInterface[T]`, as annotations write it.
-    __class_getitem__: Any = classmethod(types.GenericAlias)
+    @classmethod
+    def __class_getitem__(cls, item: Any) -> types.GenericAlias:
+        """`KernelInterface[T]`, as annotations write it."""
+        return types.GenericAlias(cls, item)
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         return functools.partial(self.run, grid=grid, warmup=False)

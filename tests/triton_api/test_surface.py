@@ -19,11 +19,11 @@ def test_knobs_follow_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     assert knobs.runtime.interpret is False
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    assert knobs.runtime.interpret is True
+    assert knobs.runtime.knobs["interpret"]
     with knobs.runtime.scope():
         knobs.runtime.interpret = False
-        assert knobs.runtime.interpret is False
-    assert knobs.runtime.interpret is True
+        assert not knobs.runtime.knobs["interpret"]
+    assert knobs.runtime.knobs["interpret"]
     copied = knobs.runtime.copy()
     copied.debug = True
     assert knobs.runtime.debug is False

@@ -24,7 +24,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is an extra: pip install 'b
 LAUNCHES = 2 * WARM_LAUNCHES  # the later ones are the native launcher's
 
 
-def add(x: Any, y: Any, out: Any, n: int) -> Any:
+def add(x: Any, y: Any, out: Any, n: Any) -> Any:
     return kernels.add[(1,)](x, y, out, n, BLOCK=16)
 
 
@@ -87,7 +87,7 @@ def test_scalars_and_inference_tensors() -> None:
 def test_the_address_is_read_at_every_launch() -> None:
     for launch in range(LAUNCHES):
         tensors = [torch.full((5,), float(launch)) for _ in range(3)]
-        add(*tensors, 5)
+        add(tensors[0], tensors[1], tensors[2], 5)
         assert tensors[2].tolist() == [2.0 * launch] * 5
     kept = torch.zeros(4)
     kept.resize_(5000)
@@ -141,12 +141,12 @@ def test_a_warm_launch_takes_microseconds() -> None:
 
     tensors = [torch.ones(16) for _ in range(3)]
     for _ in range(LAUNCHES):
-        add(*tensors, 16)
+        add(tensors[0], tensors[1], tensors[2], 16)
     best = float("inf")
     for _ in range(20):
         start = time.perf_counter()
         for _ in range(200):
-            add(*tensors, 16)
+            add(tensors[0], tensors[1], tensors[2], 16)
         best = min(best, (time.perf_counter() - start) / 200)
     assert best < 10e-6
 
@@ -158,7 +158,9 @@ def test_warmup_with_dtypes() -> None:
     assert kernel.specialisation.signature.startswith("*fp32:16")
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("fp16", tl.float16), ("bf16", tl.bfloat16), ("int16", tl.int16)])
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("fp16", tl.float16), ("bf16", tl.bfloat16), ("int16", tl.int16)]
+)
 def test_reinterpret(name: str, dtype: Any) -> None:
     bits = torch.zeros(4, dtype=torch.int16)
     wrapped = triton.reinterpret(bits, dtype)
@@ -170,7 +172,11 @@ def test_reinterpret(name: str, dtype: Any) -> None:
 
 def test_autotuning_leaves_tensors_as_they_were() -> None:
     configs = [triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 32})]
-    bench = lambda call, quantiles: [call() and 0.0 or 1.0] * 3  # noqa: E731
+
+    def bench(call: Any, quantiles: Any) -> list[float]:
+        call()
+        return [1.0] * 3
+
     tuned = triton.autotune(configs, key=["n"], do_bench=bench)(kernels.scale)
     x = torch.ones(20)
     tuned[lambda meta: (triton.cdiv(20, meta["BLOCK"]),)](x, 20, 3.0)
@@ -228,8 +234,9 @@ SCRIPT = """
     assert torch.equal(out, x + y)
 
     generator = torch.Generator(device="cuda").manual_seed(3)
+    other = torch.Generator().manual_seed(3)
     assert torch.equal(
-        torch.rand(4, generator=generator, device="cuda"), torch.rand(4, generator=torch.Generator().manual_seed(3))
+        torch.rand(4, generator=generator, device="cuda"), torch.rand(4, generator=other)
     )
     model = torch.nn.Linear(4, 4, device="cuda").cuda().to("cuda")
     with torch.autocast("cuda", dtype=torch.bfloat16):

@@ -170,7 +170,7 @@ def test_pruning() -> None:
     tuned = bl.autotune(many, ["n"], prune_configs_by=model, do_bench=Clock())(accumulate)
     tuned[grid](np.zeros(100, np.float32), 100)
     assert [c.kwargs["BLOCK"] for c in tuned.configs_timings] == [32, 16]
-    nothing = {"early_config_prune": lambda configs, named, **kw: []}
+    nothing: dict[str, Any] = {"early_config_prune": lambda configs, named, **kw: []}
     tuned = bl.autotune(many, ["n"], prune_configs_by=nothing)(accumulate)
     with pytest.raises(bl.BlocklangError, match="No valid autotuner configs"):
         tuned[grid](np.zeros(100, np.float32), 100)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -25,3 +26,11 @@ class BaseBackend:
 
     def __init__(self, target: GPUTarget) -> None:
         self.target = target
+
+    def hash(self) -> str:
+        """A name of what code depends on besides its source."""
+        return f"{self.target.backend}-{self.target.arch}"
+
+    def parse_options(self, options: Any) -> Any:
+        """The options as they are."""
+        return options

@@ -17,7 +17,7 @@ import re
 import textwrap
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 from blocklang.diagnostics import LaunchError
 from blocklang.frontend import KernelSource
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 _DEF = re.compile(r"^def\s+\w+\s*\(", re.MULTILINE)
-# What a launch does not need to know: it is on anyway, or the compiler does not have it yet.
+# Until the compiler fuses, a launch that asks for it runs without: Triton does where it can.
 _FUSES = "enable_fp_fusion" not in NOT_YET
 
 
@@ -271,6 +271,11 @@ class JITFunction(Function, JITCallable):
 
     # ---- compiling ----
 
+    def _take_options(self, kwargs: Mapping[str, Any]) -> tuple[LaunchOptions, Mapping[str, Any]]:
+        if not _FUSES and kwargs.get("enable_fp_fusion"):
+            kwargs = {n: v for n, v in kwargs.items() if n != "enable_fp_fusion"}
+        return super()._take_options(kwargs)
+
     def _answer(self, executable: Executable, options: LaunchOptions) -> Any:
         from blocklang.triton.compiler.compiler import CompiledKernel
 
@@ -456,6 +461,20 @@ def _replaced_source(fn: Callable[..., Any], text: str) -> KernelSource:
     return KernelSource(function, node.name, code.co_filename, first, text, node, original.parameters)
 
 
+@overload
+def jit(fn: Callable[..., Any]) -> JITFunction: ...
+@overload
+def jit(
+    fn: None = None,
+    *,
+    version: object = None,
+    repr: Callable[..., str] | None = None,
+    launch_metadata: Callable[..., Any] | None = None,
+    do_not_specialize: Sequence[str | int] | None = None,
+    do_not_specialize_on_alignment: Sequence[str | int] | None = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> Callable[[Callable[..., Any]], JITFunction]: ...
 def jit(
     fn: Callable[..., Any] | None = None,
     *,

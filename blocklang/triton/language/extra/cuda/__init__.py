@@ -9,4 +9,6 @@ from blocklang.triton.language.extra import libdevice
 
 _sys.modules[f"{__name__}.libdevice"] = libdevice  # one module under every name
 
+__all__ = ["libdevice"]
+
 __getattr__, __dir__ = _forward(__name__, "blocklang.language.extra.cuda", "blocklang.language.extra")
