@@ -45,7 +45,17 @@ _BY_DTYPE |= {
 }
 
 # The short names of the language, which a reinterpreted tensor's dtype has.
-_LONG_NAMES = {"int1": "bool", "bf16": "bfloat16", **{f"fp{bits}": f"float{bits}" for bits in (16, 32, 64)}}
+_LONG_NAMES = {
+    "int1": "bool",
+    "bf16": "bfloat16",
+    "fp16": "float16",
+    "fp32": "float32",
+    "fp64": "float64",
+    "fp8e5": "float8_e5m2",
+    "fp8e4nv": "float8_e4m3fn",
+    "fp8e4b8": "float8_e4m3fnuz",
+    "fp8e5b16": "float8_e5m2fnuz",
+}
 
 
 @dataclass(slots=True)

@@ -142,12 +142,10 @@ class JITFunction(KernelInterface):
         signature: its parameters.
         params: the parameters, in order.
         arg_names: their names.
-        defaults: values of launch options that a launch does not give.
     """
 
     __name__: str
     __qualname__: str
-    defaults: Mapping[str, Any] = {}
 
     def __init__(
         self,
@@ -254,8 +252,6 @@ class JITFunction(KernelInterface):
         return executable.compiled
 
     def _take_options(self, kwargs: Mapping[str, Any]) -> tuple[LaunchOptions, Mapping[str, Any]]:
-        if self.defaults:
-            kwargs = {**self.defaults, **kwargs}
         return take_options(kwargs, self.signature, self.debug)
 
     def _start(self, grid: object, /, *args: Any, **kwargs: Any) -> Any:

@@ -60,8 +60,8 @@ _HINTS: dict[str, tuple[Callable[[object], bool], str]] = {
     ),
 }
 # Options that change results or promise progress: refused by name until they mean something, unless off.
-NOT_YET = ("enable_fp_fusion", "launch_cooperative_grid", "sanitize_overflow")
-OPTION_NAMES = frozenset({*_HINTS, *NOT_YET, "debug", "num_threads"})
+_NOT_YET = ("enable_fp_fusion", "launch_cooperative_grid", "sanitize_overflow")
+OPTION_NAMES = frozenset({*_HINTS, *_NOT_YET, "debug", "num_threads"})
 
 
 _NO_OPTIONS = LaunchOptions(False, None, {})
@@ -82,7 +82,7 @@ def take_options(
     for name, value in values.items():
         if name in _HINTS and not _HINTS[name][0](value):
             raise signature.error(f"launch option {name} is {value!r}", f"it must be {_HINTS[name][1]}")
-        if name in NOT_YET and value:
+        if name in _NOT_YET and value:
             raise signature.error(f"launch option {name}={value!r} is not supported", f"leave out {name}")
     options = LaunchOptions(
         bool(values.get("debug", debug)), _threads(values.get("num_threads"), signature), values

@@ -113,6 +113,8 @@ def cuda_means_cpu() -> Iterator[None]:
     with ExitStack() as stack:
         for name, value in fake_cuda.functions().items():
             stack.enter_context(patch.object(torch.cuda, name, value, create=True))
+            if not hasattr(torch.cpu, name):  # `getattr(torch, device.type)`, and the device is the CPU
+                stack.enter_context(patch.object(torch.cpu, name, value, create=True))
         stack.enter_context(patch.object(torch, "Generator", _generator(torch.Generator)))
         autocast = _autocast(torch.amp.autocast)
         stack.enter_context(patch.object(torch.amp, "autocast", autocast))

@@ -221,7 +221,7 @@ def test_warmup_takes_dtypes_for_arrays(fresh: Any) -> None:
 def test_device_caches(fresh: Any) -> None:
     assert not fresh.device_caches[0][0]
     fresh[(1,)](ones(), 5, 2.0, BLOCK=8)
-    fresh[(1,)](ones(), 7, 2.0, BLOCK=8)
+    fresh[(1,)](ones(7), 7, 2.0, BLOCK=8)
     assert len(fresh.device_caches[0][0]) == 1
     fresh[(1,)](ones(), 5, 2.0, BLOCK=16)
     assert len(fresh.device_caches[0][0]) == 2

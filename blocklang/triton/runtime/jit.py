@@ -24,7 +24,7 @@ from blocklang.frontend import KernelSource
 from blocklang.jit import JITFunction as Function
 from blocklang.jit import KernelInterface, MockTensor, Specialisation
 from blocklang.jit.function import Executable, Version
-from blocklang.jit.options import NOT_YET, LaunchOptions
+from blocklang.jit.options import LaunchOptions
 from blocklang.jit.specialisation import TypedSpec, short_name
 from blocklang.triton import knobs
 from blocklang.triton.runtime import _async_compile
@@ -45,8 +45,8 @@ __all__ = [
 ]
 
 _DEF = re.compile(r"^def\s+\w+\s*\(", re.MULTILINE)
-# Until the compiler fuses, a launch that asks for it runs without: Triton does where it can.
-_FUSES = "enable_fp_fusion" not in NOT_YET
+# What kernels can be made with; what the compiler does not have yet is not asked for.
+_SWITCHES = frozenset(inspect.signature(Function.__init__).parameters)
 
 
 class DirectCallError(LaunchError, RuntimeError):
@@ -87,7 +87,8 @@ class JITFunction(Function, JITCallable):
         launch_metadata: Callable[..., Any] | None = None,
         interpret: bool | None = None,
     ) -> None:
-        extra = {"strict": True} if "strict" in inspect.signature(Function.__init__).parameters else {}
+        wanted = {"strict": True, "enable_fp_fusion": knobs.language.default_fp_fusion}
+        extra: dict[str, Any] = {name: value for name, value in wanted.items() if name in _SWITCHES}
         self.pre_run_hooks: list[Callable[..., Any]] = []
         self._kernels: dict[str, Any] = {}
         super().__init__(
@@ -102,8 +103,6 @@ class JITFunction(Function, JITCallable):
             version=version,
             **extra,
         )
-        if _FUSES:
-            self.defaults = {"enable_fp_fusion": knobs.language.default_fp_fusion}
         self.module = fn.__module__
         self.version = version
         self.do_not_specialize = list(do_not_specialize or ())
@@ -272,7 +271,7 @@ class JITFunction(Function, JITCallable):
     # ---- compiling ----
 
     def _take_options(self, kwargs: Mapping[str, Any]) -> tuple[LaunchOptions, Mapping[str, Any]]:
-        if not _FUSES and kwargs.get("enable_fp_fusion"):
+        if "enable_fp_fusion" not in _SWITCHES and kwargs.get("enable_fp_fusion"):
             kwargs = {n: v for n, v in kwargs.items() if n != "enable_fp_fusion"}
         return super()._take_options(kwargs)
 
@@ -313,7 +312,7 @@ class JITFunction(Function, JITCallable):
             "num_warps": 4,
             "num_ctas": 1,
             "num_stages": 3,
-            "enable_fp_fusion": bool(self.defaults.get("enable_fp_fusion")),
+            "enable_fp_fusion": bool(getattr(self, "enable_fp_fusion", False)),
             "launch_cooperative_grid": False,
             "extern_libs": (),
             "configs": [{}],
