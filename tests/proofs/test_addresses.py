@@ -1,8 +1,8 @@
 """The rules about addresses and masks, proved: guards, affine forms, bounds, wrapped remainders, steps.
 
 Each placed kernel runs through `guard_accesses` and `narrow_loops`; for every value of its arguments and
-every index, the loops after it must touch the addresses, store the values and fold the lanes of the loops before
-it. Index arithmetic is 8, 16 and 32 bits wide, so that it wraps within reach of the prover.
+every index, the loops after it must touch the addresses, store the values and fold the lanes of the loops
+before it. Index arithmetic is 8, 16 and 32 bits wide, so that it wraps within reach of the prover.
 """
 
 from __future__ import annotations
