@@ -45,6 +45,32 @@ def add(x, y, out, n, BLOCK: tl.constexpr):
     tl.store(out + i, tl.load(x + i, mask=mask) + tl.load(y + i, mask=mask), mask=mask)
 
 
+@triton.constexpr_function
+def largest_power(n):
+    return 1 << (n.bit_length() - 1)
+
+
+@tl.core._aggregate
+class Span:
+    start: tl.tensor
+    length: tl.constexpr
+
+    @triton.constexpr_function
+    def __init__(self, start, length):
+        self.start = start
+        self.length = tl.constexpr(length)
+
+    @triton.jit
+    def offsets(self):
+        return self.start + tl.arange(0, self.length)
+
+
+@triton.jit
+def fill_span(out, N: tl.constexpr):
+    span = Span(tl.program_id(0) * 0 + 1, largest_power(N))
+    tl.store(out + span.offsets(), 1)
+
+
 @triton.jit
 def copy_strided(x, out, rows, columns, x_row, x_column, BLOCK: tl.constexpr):
     row = tl.program_id(0)

@@ -119,6 +119,22 @@ def test_parts_of_the_language_under_their_names() -> None:
         tl.no_such_name  # noqa: B018
 
 
+def test_constexpr_functions_and_aggregates() -> None:
+    out = np.zeros(8, np.int32)
+    kernels.fill_span[(1,)](out, N=6)
+    assert out.tolist() == [0, 1, 1, 1, 1, 0, 0, 0]
+    assert kernels.largest_power(100) == 64
+
+
+def test_only_what_triton_accepts() -> None:
+    @triton.jit
+    def odd(x):  # type: ignore[no-untyped-def]
+        tl.store(x + tl.arange(0, 3), 1.0)
+
+    with pytest.raises(triton.CompilationError, match="power of"):
+        odd[(1,)](ones())
+
+
 def test_calling_a_kernel_is_refused() -> None:
     with pytest.raises(RuntimeError, match=r"Cannot call @triton\.jit'd outside of the scope of a kernel"):
         kernels.scale(ones(), 5, 2.0, BLOCK=8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from blocklang.language.aggregate import aggregate as _aggregate  # noqa: F401
 from blocklang.language.constexpr import unwrap as _unwrap_if_constexpr  # noqa: F401
 from blocklang.triton.forwarding import forward
 
