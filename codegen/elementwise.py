@@ -1,7 +1,7 @@
 """Machine code of lane-wise operations, for any number of lanes (0: scalars).
 
 A lowering takes the emitter, the operation and its operands' registers, all with `width` lanes, and returns
-the register of the result. f16 and bf16 are computed in f32 and rounded once. Every result is defined for
+the register of the result. Floats of 8 and 16 bits are computed in f32 and rounded once. Every result is defined for
 every input.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from blocklang.codegen.emitter import Emitter, llvm_scalar, llvm_type, splat_constant, vector_of
+from blocklang.codegen.float8 import narrow_float8
 from blocklang.codegen.floats import (
     narrow_from_f32,
     round_f64_to_odd_f32,
@@ -17,11 +18,10 @@ from blocklang.codegen.floats import (
     widen_to_f32,
 )
 from blocklang.ir.core import Operation
-from blocklang.ir.types import BF16, F16, F32, F64, I64, PointerType, ScalarType, Type, element_type
+from blocklang.ir.float8 import FLOAT8
+from blocklang.ir.types import F16, F32, F64, I64, PointerType, ScalarType, Type, element_type
 from blocklang.ops import elementwise as ops
 from blocklang.target import Target
-
-SMALL_FLOATS = (F16, BF16)
 
 
 class Context:
@@ -55,14 +55,21 @@ class Context:
         return self.emit.call(text, f"llvm.{name}.{overload}", [(text, a) for a in arguments])
 
     def widen(self, type: ScalarType, text: str) -> str:
-        if type not in SMALL_FLOATS:
+        if not type.is_small_float:
             return text
         return widen_to_f32(self.emit, type, text, self.width, hardware=self.target.has_f16c)
 
     def narrow(self, type: ScalarType, text: str) -> str:
-        if type not in SMALL_FLOATS:
+        if not type.is_small_float:
             return text
         return narrow_from_f32(self.emit, type, text, self.width, hardware=self.target.has_f16c)
+
+    def restore(self, type: ScalarType, text: str) -> str:
+        """The inverse of `widen`, for one of several widened values: an infinity does not saturate."""
+        if not type.is_float8:
+            return self.narrow(type, text)
+        form = FLOAT8[type.name]
+        return narrow_float8(self.emit, form, text, self.width, limit=form.top)
 
 
 Lowering = Callable[[Context, Operation, list[str]], str]
@@ -91,7 +98,7 @@ def scalar_type(op: Operation, index: int = 0) -> ScalarType:
 
 def working_type(type: ScalarType) -> ScalarType:
     """The type that arithmetic on `type` is done in."""
-    return F32 if type in SMALL_FLOATS else type
+    return F32 if type.is_small_float else type
 
 
 _FLOAT_OPCODES: dict[type[Operation], str] = {
@@ -227,7 +234,7 @@ def extremum(c: Context, type: ScalarType, a: str, b: str, *, smaller: bool, pro
             # LLVM's AVX-512 code for a scalar gives NaN where one operand is NaN and the other is known to
             # be a number (a converted integer, another extremum): hide what is known.
             operands = [c.intrinsic("arithmetic.fence", working, v) for v in operands]
-        return c.narrow(type, c.intrinsic(name, working, *operands))
+        return c.restore(type, c.intrinsic(name, working, *operands))
     name = ("s" if type.is_signed else "u") + ("min" if smaller else "max")
     return c.intrinsic(name, type, a, b)
 
@@ -283,11 +290,17 @@ def _sign(c: Context, op: Operation, args: list[str]) -> str:
     type = scalar_type(op)
     text = c.type(type)
     absolute = isinstance(op, ops.Abs)
-    if type in SMALL_FLOATS:
-        short = vector_of("i16", c.width)
+    if type.is_small_float:
+        scalar = f"i{type.bits}"
+        short = vector_of(scalar, c.width)
         bits = c.emit.op(f"bitcast {text} {args[0]} to {short}") if type == F16 else args[0]
-        number = splat_constant("i16", "32767" if absolute else "-32768", c.width)
+        lowest = 1 << (type.bits - 1)
+        number = splat_constant(scalar, str(lowest - 1 if absolute else -lowest), c.width)
         changed = c.emit.op(f"{'and' if absolute else 'xor'} {short} {bits}, {number}")
+        if type.is_float8 and not FLOAT8[type.name].has_negative_zero:  # zero and NaN have no sign
+            magnitude = c.emit.op(f"and {short} {bits}, {splat_constant(scalar, str(lowest - 1), c.width)}")
+            plain = c.emit.op(f"icmp eq {short} {magnitude}, {splat_constant(scalar, '0', c.width)}")
+            changed = c.select(plain, type, bits, changed)
         return c.emit.op(f"bitcast {short} {changed} to {text}") if type == F16 else changed
     if type.is_float:
         return c.intrinsic("fabs", type, args[0]) if absolute else c.emit.op(f"fneg {text} {args[0]}")
@@ -384,6 +397,8 @@ def _toward_zero(c: Context, source: ScalarType, target: ScalarType, text: str) 
     """
     if source == F64 and target != F32:
         text, source = _toward_zero(c, F64, F32, text), F32
+    if target.is_float8:
+        return narrow_float8(c.emit, FLOAT8[target.name], text, c.width, toward_zero=True)
     near = _float_to_float(c, source, target, text, toward_zero=False)
     back = convert(c, target, source, near)
     larger = c.emit.op(

@@ -14,12 +14,12 @@ _FLOATS = {16: "half", 32: "float", 64: "double"}
 
 
 def llvm_scalar(type: Type) -> str:
-    """LLVM's name of a scalar type. bf16 travels as its 16 bits: its arithmetic is done in float."""
+    """LLVM's name of a scalar type. bf16 and the 8-bit floats travel as their bits; they compute in float."""
     if isinstance(type, PointerType):
         return "ptr"
     assert isinstance(type, ScalarType), type
-    if type.name == "bf16":
-        return "i16"
+    if type.name == "bf16" or type.is_float8:
+        return f"i{type.bits}"
     return _FLOATS[type.bits] if type.is_float else f"i{type.bits}"
 
 

@@ -14,6 +14,8 @@ import ml_dtypes
 import numpy as np
 
 from blocklang.codegen.emitter import Emitter, llvm_scalar, splat_constant, vector_of
+from blocklang.codegen.float8 import narrow_float8, widen_float8
+from blocklang.ir.float8 import FLOAT8
 from blocklang.ir.types import BF16, F16, F32, F64, ScalarType
 
 
@@ -21,6 +23,8 @@ def constant_text(type: ScalarType, value: float) -> str:
     """The LLVM text of a scalar constant of `type`, rounded to it."""
     if not type.is_float:
         return ("true" if value else "false") if type.bits == 1 else str(_signed(int(value), type.bits))
+    if type.is_float8:
+        return str(_signed(FLOAT8[type.name].encode(value), 8))
     if type == BF16:
         return str(np.array(value, dtype=ml_dtypes.bfloat16).view(np.int16))
     if type == F16:
@@ -44,7 +48,9 @@ def splat_number(type: ScalarType, value: float, width: int) -> str:
 
 
 def widen_to_f32(emit: Emitter, type: ScalarType, text: str, width: int, *, hardware: bool) -> str:
-    """f16 or bf16 lanes as f32, exactly."""
+    """Lanes of a small float as f32, exactly."""
+    if type.is_float8:
+        return widen_float8(emit, FLOAT8[type.name], text, width)
     single = vector_of("float", width)
     if type == F16 and hardware:
         return emit.op(f"fpext {vector_of('half', width)} {text} to {single}")
@@ -80,7 +86,9 @@ def _half_bits_to_f32(emit: Emitter, text: str, width: int) -> str:
 
 
 def narrow_from_f32(emit: Emitter, type: ScalarType, text: str, width: int, *, hardware: bool) -> str:
-    """f32 lanes rounded to nearest even as f16 or bf16."""
+    """f32 lanes rounded to nearest even as a small float."""
+    if type.is_float8:
+        return narrow_float8(emit, FLOAT8[type.name], text, width)
     single, word = vector_of("float", width), vector_of("i32", width)
     if type == F16 and hardware:
         return emit.op(f"fptrunc {single} {text} to {vector_of('half', width)}")

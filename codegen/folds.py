@@ -13,7 +13,7 @@ from blocklang.codegen.elementwise import Context, convert, extremum
 from blocklang.codegen.emitter import llvm_scalar, llvm_type
 from blocklang.codegen.floats import constant_text, splat_number
 from blocklang.codegen.lanes import LaneEmitter
-from blocklang.ir.types import BF16, F16, F32, F64, I32, I64, ScalarType
+from blocklang.ir.types import F32, F64, I32, I64, ScalarType
 
 PARTIALS = 32  # partial results of a float sum (docs/semantics.md)
 
@@ -29,7 +29,8 @@ class Fold:
         self.width = width
         element = self.types[0]
         self.ordered = combine == "sum" and element.is_float
-        self.wide = F32 if self.ordered and element in (F16, BF16) else element
+        # Not every 8-bit float has a NaN to start an extremum from.
+        self.wide = F32 if element.is_float8 or (self.ordered and element.is_small_float) else element
         self.lanes = PARTIALS if self.ordered else width
         self.guessing = False  # see `guess`
         assert not self.ordered or (width > 0 and width % PARTIALS == 0), "each step meets every partial"
@@ -124,12 +125,12 @@ class Fold:
         return self.emit.op(f"or i1 {zero}, {unchanged}")
 
     def combine_arguments(self, context: Context, a: list[str], b: list[str]) -> list[str]:
-        emit, element = self.emit, self.types[0]
+        emit, element = self.emit, self.wide
         mask, index = context.mask_type, context.type(I32)
         smaller = self.combine == "argmin"
         lower = emit.op(f"icmp slt {index} {b[1]}, {a[1]}")
         if element.is_float:
-            wide = F32 if element in (F16, BF16) else element
+            wide = F32 if element.is_small_float else element
             kind = context.type(wide)
             x, y = context.widen(element, a[0]), context.widen(element, b[0])
             better = emit.op(f"fcmp {'olt' if smaller else 'ogt'} {kind} {y}, {x}")
@@ -145,9 +146,7 @@ class Fold:
         return [context.select(take, element, b[0], a[0]), context.select(take, I32, b[1], a[1])]
 
     def finish(self, accumulators: list[str]) -> list[str]:
-        """Fold the lanes of the accumulators: lane i with lane i + half, until one is left; in the element
-        type.
-        """
+        """Fold the lanes of the accumulators: lane i with lane i + half, until one is left."""
         width = self.lanes
         while width > 1:
             half = width // 2
@@ -169,7 +168,10 @@ class Fold:
         return accumulators
 
     def narrow(self, scalars: list[str]) -> list[str]:
-        return [convert(self.context(0), self.wide, self.types[0], scalars[0]), *scalars[1:]]
+        context = self.context(0)
+        if self.ordered or self.wide == self.types[0]:
+            return [convert(context, self.wide, self.types[0], scalars[0]), *scalars[1:]]
+        return [context.restore(self.types[0], scalars[0]), *scalars[1:]]
 
     def _half(self, type: ScalarType, text: str, width: int, start: int) -> str:
         kind = llvm_type(type, width)
@@ -211,7 +213,8 @@ class Fold:
 
     def pad_scalars(self, scalars: list[str], pads: list[str], low: str, high: str) -> list[str]:
         """Fold the pads of [low, high) into finished scalars, for combines that do not depend on order."""
-        emit, element = self.emit, self.types[0]
+        emit, element = self.emit, self.wide
+        pads = [convert(self.context(0), self.types[0], element, pads[0]), *pads[1:]]
         some = emit.op(f"icmp slt i64 {low}, {high}")
         kind = llvm_scalar(element)
         if self.combine in ("sum", "xor"):
@@ -233,5 +236,6 @@ class Fold:
         else:
             folded = self.combine_lanes(0, scalars, pads)
         return [
-            self.context(0).select(some, t, f, s) for t, f, s in zip(self.types, folded, scalars, strict=True)
+            self.context(0).select(some, t, f, s)
+            for t, f, s in zip(self.accumulator_types(), folded, scalars, strict=True)
         ]

@@ -21,7 +21,7 @@ from blocklang.ir.types import I1, I64, U8, PointerType, ScalarType, Type, eleme
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import Add, And, Cast, Elementwise, IntegerDiv, Mul, Or, Rem, Sub
 from blocklang.ops.memory import Load, Offset, Store
-from blocklang.ops.tile import BufferOp, InBounds, Read, View, Write
+from blocklang.ops.tile import BufferOp, InBounds, Part, Read, View, Write
 from blocklang.target import Target
 
 TRUE = Lane("true", I1)
@@ -95,6 +95,13 @@ class LaneEmitter:
                 self.values[op.result] = self.constant(op)
             case BufferOp():
                 pass  # emitted once, at the start of the kernel
+            case Part():
+                whole, index = self.values[op.buffer], self.get(op.index)
+                size = op.output.type.numel * memory_type(op.output.type).bytes
+                self.values[op.result] = Lane(
+                    self.emit.offset(whole.text, self.emit.mul(index.text, size)), whole.type
+                )
+                self.buffers[op.result] = self.buffers[op.buffer]
             case View():
                 self.values[op.result] = self.values[op.buffer]
                 self.buffers[op.result] = self.buffers[op.buffer]

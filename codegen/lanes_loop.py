@@ -202,7 +202,7 @@ class LanesLoop:
             mine, pads = pads[:count], pads[count:]
             if mine and fold.ordered:
                 own = fold.pad_partials(own, mine[0], self.high, str(self.op.extent))
-            scalars.append(fold.narrow(fold.finish(own)))
+            scalars.append(fold.finish(own))
         return scalars
 
     def finish(self, scalars: list[list[str]]) -> None:
@@ -214,6 +214,7 @@ class LanesLoop:
             mine, pads = pads[:count], pads[count:]
             if mine and not fold.ordered:
                 own = fold.pad_scalars(own, mine, self.high, str(self.op.extent))
+            own = fold.narrow(own)
             results += [Lane(text, type) for text, type in zip(own, fold.types, strict=True)]
         self.emitter.values.update(zip(self.op.results, results, strict=True))
 

@@ -17,7 +17,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blocklang.diagnostics import LaunchError
-from blocklang.ir.types import BF16, F16, F32, F64, I1, I8, I16, I32, I64, U8, U16, U32, U64, ScalarType
+from blocklang.ir.types import (
+    BF16,
+    F8E4B8,
+    F8E4NV,
+    F8E5,
+    F8E5B16,
+    F16,
+    F32,
+    F64,
+    I1,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    ScalarType,
+)
 
 _TYPES: dict[str, ScalarType] = {
     "bool": I1,
@@ -29,13 +48,17 @@ _TYPES: dict[str, ScalarType] = {
     "uint16": U16,
     "uint32": U32,
     "uint64": U64,
+    "float8_e5m2": F8E5,
+    "float8_e4m3fn": F8E4NV,
+    "float8_e4m3fnuz": F8E4B8,
+    "float8_e5m2fnuz": F8E5B16,
     "float16": F16,
     "bfloat16": BF16,
     "float32": F32,
     "float64": F64,
 }
 NUMPY_DTYPES: dict[ScalarType, np.dtype[Any]] = {
-    type_: np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name) for name, type_ in _TYPES.items()
+    type_: np.dtype(getattr(ml_dtypes, name, name)) for name, type_ in _TYPES.items()
 }
 _BY_DTYPE: dict[np.dtype[Any], ScalarType] = {dtype: type_ for type_, dtype in NUMPY_DTYPES.items()}
 # C names that are a type of their own in NumPy and equal one of the above (`long long` beside `long`).
@@ -162,7 +185,7 @@ def _describe_dlpack(value: Any) -> Array:
         ) from reason
 
 
-_KNOWN = "arrays may hold bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32 or float64"
+_KNOWN = "arrays may hold bool, (u)int8 to (u)int64, float16, bfloat16, float32, float64 or an 8-bit float"
 
 
 def _elsewhere(value: object, where: str) -> LaunchError:

@@ -81,6 +81,14 @@ class Buffer:
             raise InterpreterError(f"a view of {self.type} as {type_} needs row-major elements")
         return Buffer(self.bytes, type_)
 
+    def part(self, index: int, type_: Type) -> Buffer:
+        """One of the parts that the first axis counts; the elements must be row-major."""
+        count = self.type.shape[0]
+        if self.panel or not isinstance(type_, BufferType) or not 0 <= index < count:
+            raise InterpreterError(f"{self.type} has no part {index}")
+        size = len(self.bytes) // count
+        return Buffer(self.bytes[index * size : (index + 1) * size], type_)
+
     def _values(self, elements: Array) -> Array:
         return np.asarray(elements != 0) if dtype_of(self.type) == BOOL else np.asarray(elements)
 

@@ -1,14 +1,15 @@
 """Which NumPy dtype holds the lanes of an IR type, and exact conversions between the floats among them.
 
 A scalar is a 0-d array and a block an array of its shape, of exactly this dtype; a pointer is its address, a
-uint64. The 16-bit floats never compute: their lanes widen to float32 (exact), and a result is rounded back
-once.
+uint64. The floats of 8 and 16 bits never compute: their lanes widen to float32 (exact), and a result is rounded
+back once.
 
 Conversions work on bits, so that each rounds exactly once, whatever NumPy or ml_dtypes would do.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blocklang.interpreter.numpy_steps import saturating_cast
+from blocklang.ir.float8 import FLOAT8, Float8
 from blocklang.ir.types import PointerType, ScalarType, Type, element_type
 
 Array = npt.NDArray[Any]
@@ -25,6 +27,14 @@ Rounding = Literal["rtne", "rtz"]
 BOOL = np.dtype(np.bool_)
 F16 = np.dtype(np.float16)
 BF16 = np.dtype(ml_dtypes.bfloat16)
+# f8e4b15 has no dtype of its own: its lanes go by one that nothing else uses, and only their bits count.
+F8: dict[str, np.dtype[Any]] = {
+    "f8e5": np.dtype(ml_dtypes.float8_e5m2),
+    "f8e4nv": np.dtype(ml_dtypes.float8_e4m3fn),
+    "f8e4b8": np.dtype(ml_dtypes.float8_e4m3fnuz),
+    "f8e5b16": np.dtype(ml_dtypes.float8_e5m2fnuz),
+    "f8e4b15": np.dtype(ml_dtypes.float8_e4m3b11fnuz),
+}
 F32 = np.dtype(np.float32)
 F64 = np.dtype(np.float64)
 ADDRESS = np.dtype(np.uint64)
@@ -33,6 +43,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "i1": BOOL,
     **{f"i{n}": np.dtype(f"int{n}") for n in (8, 16, 32, 64)},
     **{f"u{n}": np.dtype(f"uint{n}") for n in (8, 16, 32, 64)},
+    **F8,
     "f16": F16,
     "bf16": BF16,
     "f32": F32,
@@ -52,40 +63,89 @@ def memory_dtype_of(type_: ScalarType) -> np.dtype[Any]:
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind == "f" or dtype == BF16
+    return dtype.kind == "f" or dtype == BF16 or dtype in _FLOAT8
 
 
 def widen(lanes: Array) -> Array:
-    """float16 and bfloat16 as float32, exactly; other lanes as they are."""
+    """Floats of 8 and 16 bits as float32, exactly; other lanes as they are."""
     if lanes.dtype == BF16:
         return (lanes.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
+    if lanes.dtype in _FLOAT8:
+        return np.asarray(_FLOAT8_NUMBERS[lanes.dtype][lanes.view(np.uint8)])
     return lanes.astype(np.float32) if lanes.dtype == F16 else lanes
 
 
 @dataclass(frozen=True)
 class _Format:
-    """A binary float format: bits of its fraction, bias of its exponent, the integer of its width."""
+    """A binary float format, as conversions to it need it.
+
+    Attributes:
+        fraction, bias: explicit bits of the significand, and the bias of the exponent.
+        integer: the unsigned integer of its width.
+        largest: the bits of the largest number.
+        overflow: the bits of what is too large for it, rounded to nearest; of infinity too.
+        nan: the bits that a NaN gets.
+        has_signed_nan, has_signed_zero: whether they keep the sign.
+    """
 
     fraction: int
     bias: int
     integer: np.dtype[Any]
+    largest: int
+    overflow: int
+    nan: int
+    has_signed_nan: bool = True
+    has_signed_zero: bool = True
 
-    @property
-    def infinity(self) -> int:
-        return (2 * self.bias + 1) << self.fraction
+    @classmethod
+    def ieee(cls, fraction: int, bias: int, integer: type[np.unsignedinteger[Any]]) -> _Format:
+        infinity = (2 * bias + 1) << fraction
+        return cls(
+            fraction, bias, np.dtype(integer), infinity - 1, infinity, infinity | (1 << (fraction - 1))
+        )
+
+    @classmethod
+    def float8(cls, form: Float8) -> _Format:
+        return cls(
+            form.fraction,
+            form.bias,
+            np.dtype(np.uint8),
+            form.largest,
+            form.largest,
+            form.nan,
+            has_signed_nan=False,
+            has_signed_zero=form.has_negative_zero,
+        )
 
 
-_FORMATS = {
-    F16: _Format(10, 15, np.dtype(np.uint16)),
-    BF16: _Format(7, 127, np.dtype(np.uint16)),
-    F32: _Format(23, 127, np.dtype(np.uint32)),
+_FLOAT8 = {F8[name]: form for name, form in FLOAT8.items()}
+_FLOAT8_NUMBERS = {
+    dtype: np.array([form.decode(code) for code in range(256)], np.float32) for dtype, form in _FLOAT8.items()
 }
+_FORMATS = {
+    **{dtype: _Format.float8(form) for dtype, form in _FLOAT8.items()},
+    F16: _Format.ieee(10, 15, np.uint16),
+    BF16: _Format.ieee(7, 127, np.uint16),
+    F32: _Format.ieee(23, 127, np.uint32),
+}
+
+
+def restore_float(lanes: Array, dtype: np.dtype[Any]) -> Array:
+    """The inverse of `widen`: lanes that were chosen among widened ones, an infinity included."""
+    if dtype not in _FLOAT8:
+        return convert_float(lanes, dtype)
+    form = _FLOAT8[dtype]
+    top = np.float32(form.decode(form.top))
+    codes = convert_float(lanes, dtype).view(np.uint8)
+    codes = np.where(lanes == top, form.top, np.where(lanes == -top, form.top | 0x80, codes))
+    return codes.astype(np.uint8).view(dtype)
 
 
 def convert_float(lanes: Array, dtype: np.dtype[Any], rounding: Rounding = "rtne") -> Array:
     """Convert between float dtypes with one rounding.
 
-    Overflow gives infinity to nearest, and the largest number toward zero; a NaN becomes a quiet NaN.
+    Overflow gives infinity to nearest, and the largest number toward zero; a NaN becomes a quiet NaN. An 8-bit
+    float saturates at its largest number, infinities too (`blocklang.ir.float8`).
     """
     if lanes.dtype == dtype:
         return lanes
@@ -125,11 +185,25 @@ def _round_bits(lanes: Array, dtype: np.dtype[Any], rounding: Rounding) -> Array
         rest, half = significand & ((np.int64(1) << shift) - 1), np.int64(1) << (shift - 1)
         kept = kept + ((rest > half) | ((rest == half) & ((kept & 1) == 1)))
     result = ((np.maximum(biased, 1) - 1) << np.int64(target.fraction)) + kept
-    result = np.minimum(result, target.infinity if rounding == "rtne" else target.infinity - 1)
-    result = np.where(np.isinf(lanes), target.infinity, result)
-    result = np.where(np.isnan(lanes), target.infinity | (1 << (target.fraction - 1)), result)
-    sign = np.where(bits < 0, 1 << (target.integer.itemsize * 8 - 1), 0)
-    return (result | sign).astype(target.integer).view(dtype)
+    result = np.minimum(result, target.overflow if rounding == "rtne" else target.largest)
+    result = np.where(np.isinf(lanes), target.overflow, result)
+    result = np.where(np.isnan(lanes), target.nan, result)
+    signed = (
+        (bits < 0) & (target.has_signed_nan | ~np.isnan(lanes)) & (target.has_signed_zero | (result != 0))
+    )
+    sign = np.where(signed, 1 << (target.integer.itemsize * 8 - 1), 0)
+    return np.asarray((result | sign).astype(target.integer)).view(dtype)
+
+
+def with_sign(lanes: Array, change: Callable[[Array, Array], Any]) -> Array:
+    """Change the sign bit of floats; the zero and the NaN of formats without a signed zero have none."""
+    bits = np.asarray(lanes).view(f"u{lanes.dtype.itemsize}")
+    sign = bits.dtype.type(1 << (bits.dtype.itemsize * 8 - 1))
+    changed = np.asarray(change(bits, sign))
+    form = _FLOAT8.get(lanes.dtype)
+    if form is not None and not form.has_negative_zero:
+        changed = np.where(bits & ~sign == 0, bits, changed)
+    return changed.view(lanes.dtype)
 
 
 def integer_to_float(lanes: Array, dtype: np.dtype[Any]) -> Array:

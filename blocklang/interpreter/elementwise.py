@@ -18,7 +18,9 @@ from blocklang.interpreter.dtypes import (
     convert_float,
     dtype_of,
     is_float,
+    restore_float,
     widen,
+    with_sign,
 )
 from blocklang.interpreter.evaluation import Machine, evaluates
 from blocklang.maths.registry import RECIPES
@@ -27,13 +29,15 @@ from blocklang.ops import elementwise as ops
 LaneFunction = Callable[[Array, Array], Array]
 
 
-def _computed(function: Callable[..., Any], *lanes: Array) -> Array:
-    """Apply a function of numbers: 16-bit floats widen and round once, bools are integers of one bit."""
+def _computed(
+    function: Callable[..., Any], *lanes: Array, round_back: Callable[..., Array] = convert_float
+) -> Array:
+    """Apply a function of numbers: small floats widen and round once, bools are integers of one bit."""
     dtype = lanes[0].dtype
     if dtype == BOOL:
         return np.asarray((function(*(x.astype(np.uint8) for x in lanes)) & 1) != 0)
     result = np.asarray(function(*map(widen, lanes)))
-    return convert_float(result, dtype) if is_float(dtype) else result
+    return round_back(result, dtype) if is_float(dtype) else result
 
 
 @evaluates(ops.Add)
@@ -106,13 +110,13 @@ def _chosen(number: LaneFunction, integer: Any, propagate_nan: bool) -> LaneFunc
 @evaluates(ops.Minimum)
 def minimum(op: ops.Minimum, machine: Machine) -> Array:
     choose = _chosen(numpy_steps.minimum, np.minimum, op.propagate_nan)
-    return _computed(choose, machine[op.lhs], machine[op.rhs])
+    return _computed(choose, machine[op.lhs], machine[op.rhs], round_back=restore_float)
 
 
 @evaluates(ops.Maximum)
 def maximum(op: ops.Maximum, machine: Machine) -> Array:
     choose = _chosen(numpy_steps.maximum, np.maximum, op.propagate_nan)
-    return _computed(choose, machine[op.lhs], machine[op.rhs])
+    return _computed(choose, machine[op.lhs], machine[op.rhs], round_back=restore_float)
 
 
 @evaluates(ops.And)
@@ -215,18 +219,11 @@ def bitcast(op: ops.Bitcast, machine: Machine) -> Array:
     return np.asarray(np.asarray(machine[op.source]).view(dtype_of(op.result.type)))
 
 
-def _with_sign(lanes: Array, change: Callable[[Array, Array], Any]) -> Array:
-    """Change the sign bit of floats."""
-    bits = _unsigned(lanes)
-    sign = bits.dtype.type(1 << (bits.dtype.itemsize * 8 - 1))
-    return np.asarray(change(bits, sign)).view(lanes.dtype)
-
-
 @evaluates(ops.Abs)
 def absolute(op: ops.Abs, machine: Machine) -> Array:
     lanes: Array = machine[op.source]
     if is_float(lanes.dtype):
-        return _with_sign(lanes, lambda bits, sign: bits & ~sign)
+        return with_sign(lanes, lambda bits, sign: bits & ~sign)
     return np.asarray(np.abs(lanes)) if lanes.dtype.kind == "i" else lanes
 
 
@@ -234,7 +231,7 @@ def absolute(op: ops.Abs, machine: Machine) -> Array:
 def negative(op: ops.Neg, machine: Machine) -> Array:
     lanes = machine[op.source]
     if is_float(lanes.dtype):
-        return _with_sign(lanes, lambda bits, sign: bits ^ sign)
+        return with_sign(lanes, lambda bits, sign: bits ^ sign)
     return lanes if lanes.dtype == BOOL else np.asarray(np.negative(lanes))
 
 

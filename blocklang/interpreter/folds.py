@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from blocklang.interpreter import exact
-from blocklang.interpreter.dtypes import BOOL, F64, Array, convert_float, is_float, widen
+from blocklang.interpreter.dtypes import BOOL, F64, Array, convert_float, is_float, restore_float, widen
 from blocklang.interpreter.numpy_steps import maximum, minimum
 
 PARTIALS = 32
@@ -69,7 +69,7 @@ def _extreme(lanes: Array, largest: bool) -> Array:
     while len(wide) > 1:
         half = len(wide) // 2
         wide = np.concatenate([combine(wide[:half], wide[half : 2 * half]), wide[2 * half :]])
-    return convert_float(np.asarray(wide[0]), lanes.dtype)
+    return restore_float(np.asarray(wide[0]), lanes.dtype)
 
 
 def arg_fold(combine: str, lanes: Array, indices: Array) -> tuple[Array, Array]:
@@ -100,20 +100,20 @@ def tree_fold(combine: Combiner, lanes: Sequence[Array]) -> list[Array]:
 
 
 def matrix_chain(a: Array, b: Array, start: Array) -> Array:
-    """`start + a @ b`, for each element a chain of fused multiply-adds, k ascending.
+    """`start + a @ b`, for each element a chain of fused multiply-adds, k ascending. Leading axes are a batch.
 
     float64 and 8-bit integers compute as they are (the latter in the dtype of `start`), other floats in
     float32.
     """
     if a.dtype == F64:
         total = start
-        for k in range(a.shape[1]):
-            total = exact.fma_f64(a[:, k, None], b[None, k], total)
+        for k in range(a.shape[-1]):
+            total = exact.fma_f64(a[..., k, None], b[..., None, k, :], total)
         return np.asarray(total)
     if not is_float(a.dtype):
         return np.asarray(start + np.matmul(a.astype(start.dtype), b.astype(start.dtype)))
     left, right = widen(a).astype(F64), widen(b).astype(F64)
     total = start
-    for k in range(a.shape[1]):
-        total = exact.add_product_f32(np.multiply(left[:, k, None], right[None, k]), total)
+    for k in range(a.shape[-1]):
+        total = exact.add_product_f32(np.multiply(left[..., k, None], right[..., None, k, :]), total)
     return np.asarray(total)

@@ -86,6 +86,12 @@ def view(op: ops.View, machine: Machine) -> Buffer:
     return source.viewed(op.output.type)
 
 
+@evaluates(ops.Part)
+def part(op: ops.Part, machine: Machine) -> Buffer:
+    source: Buffer = machine[op.buffer]
+    return source.part(int(machine[op.index]), op.output.type)
+
+
 @evaluates(ops.Read)
 def read(op: ops.Read, machine: Machine) -> Array:
     source: Buffer = machine[op.buffer]

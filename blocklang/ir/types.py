@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from blocklang.ir.float8 import FLOAT8
 from blocklang.lazy import cached_property
 
 Kind = Literal["bool", "int", "uint", "float"]
@@ -23,7 +24,8 @@ class Type:
 
 @dataclass(frozen=True)
 class ScalarType(Type):
-    """A number: `i1` (bool), `i8`..`i64`, `u8`..`u64`, `f16`, `bf16`, `f32`, `f64`.
+    """A number: `i1` (bool), `i8`..`i64`, `u8`..`u64`, `f16`, `bf16`, `f32`, `f64`, and the 8-bit floats
+    `f8e5`, `f8e4nv`, `f8e4b8`, `f8e5b16`, `f8e4b15` (`blocklang.ir.float8`).
 
     Attributes:
         name: its text, unique.
@@ -49,6 +51,15 @@ class ScalarType(Type):
     @property
     def is_float(self) -> bool:
         return self.kind == "float"
+
+    @property
+    def is_float8(self) -> bool:
+        return self.kind == "float" and self.bits == 8
+
+    @property
+    def is_small_float(self) -> bool:
+        """True for floats of 8 and 16 bits: they are computed in f32, and rounded once."""
+        return self.kind == "float" and self.bits < 32
 
     @property
     def is_integer(self) -> bool:
@@ -77,9 +88,11 @@ F16 = ScalarType("f16", "float", 16)
 BF16 = ScalarType("bf16", "float", 16)
 F32 = ScalarType("f32", "float", 32)
 F64 = ScalarType("f64", "float", 64)
+FLOAT8_TYPES = tuple(ScalarType(name, "float", 8) for name in FLOAT8)
+F8E5, F8E4NV, F8E4B8, F8E5B16, F8E4B15 = FLOAT8_TYPES
 
 SCALARS: dict[str, ScalarType] = {
-    t.name: t for t in (I1, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64)
+    t.name: t for t in (I1, I8, I16, I32, I64, U8, U16, U32, U64, *FLOAT8_TYPES, F16, BF16, F32, F64)
 }
 
 

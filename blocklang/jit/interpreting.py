@@ -13,11 +13,11 @@ import numpy as np
 
 from blocklang.frontend import KernelSource
 from blocklang.interpreter import LaunchArgument, interpret_launch
+from blocklang.interpreter.dtypes import dtype_of
 from blocklang.ir.types import I32, ScalarType
 from blocklang.jit.parameters import Parameter
 from blocklang.jit.specialisation import Described, Payload, TupleSpec, TypedSpec
 from blocklang.language.constexpr import constexpr
-from blocklang.runtime.arrays import NUMPY_DTYPES
 from blocklang.runtime.grids import Grid
 
 
@@ -62,4 +62,4 @@ def _argument(is_constexpr: bool, value: Any, spec: object, payload: Payload) ->
 
 def _number(type_: ScalarType, bits: int) -> Any:
     """The number in a slot, as a NumPy scalar."""
-    return np.frombuffer(bits.to_bytes(8, "little"), NUMPY_DTYPES[type_])[0]
+    return np.frombuffer(bits.to_bytes(8, "little"), dtype_of(type_))[0]

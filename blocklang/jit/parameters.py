@@ -26,6 +26,7 @@ from blocklang.ir.types import (
     U16,
     U32,
     U64,
+    FLOAT8_TYPES,
     PointerType,
     ScalarType,
     Type,
@@ -38,6 +39,7 @@ _SCALAR_NAMES: dict[str, ScalarType] = {
     **{f"{prefix}{t.bits}": t for t in (I8, I16, I32, I64) for prefix in ("i", "int")},
     **{f"{prefix}{t.bits}": t for t in (U8, U16, U32, U64) for prefix in ("u", "uint")},
     **{f"{prefix}{t.bits}": t for t in (F16, F32, F64) for prefix in ("f", "fp", "float")},
+    **{f"{prefix}{t.name[1:]}": t for t in FLOAT8_TYPES for prefix in ("f", "fp", "float")},
     "bf16": BF16,
     "bfloat16": BF16,
 }

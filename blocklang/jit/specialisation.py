@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from blocklang.diagnostics import ArgumentOverflow, LaunchError
+from blocklang.ir.float8 import FLOAT8
 from blocklang.ir.types import F16, F32, F64, I1, I32, I64, U64, PointerType, ScalarType
 from blocklang.jit.parameters import NO_DEFAULT, Parameter, Signature, parse_argument_type
 from blocklang.language.constexpr import constexpr
@@ -205,7 +206,7 @@ def short_name(type_: ScalarType | PointerType) -> str:
     """Triton's short name of a type: `*fp32`, `i64`, `bf16`."""
     if isinstance(type_, PointerType):
         return f"*{short_name(type_.element)}"
-    return f"fp{type_.bits}" if type_ in (F16, F32, F64) else type_.name
+    return f"fp{type_.name[1:]}" if type_.is_float and type_.name != "bf16" else type_.name
 
 
 # A spec, and the array or the bits of the argument's slot; of a tuple, a tuple of these.
@@ -299,7 +300,10 @@ def _describe_float(parameter: Parameter, value: float, signature: Signature) ->
 
 
 def float_bits(type_: ScalarType, value: float) -> int:
-    """The bits of a Python float rounded to a float type, to nearest even, overflow to infinity."""
+    """The bits of a Python float rounded to a float type, to nearest even, overflow to infinity (an 8-bit float
+    saturates)."""
+    if type_.is_float8:
+        return FLOAT8[type_.name].encode(value)
     with np.errstate(over="ignore"):
         rounded = np.float64(value).astype(NUMPY_DTYPES[type_])
     return int.from_bytes(rounded.tobytes(), "little")
@@ -448,7 +452,7 @@ def _spec_from_text(parameter: Parameter, text: str, signature: Signature) -> Ty
     if type_ is None or divisor not in ("", str(DIVISOR)):
         raise signature.error(
             f"{text!r}, given for parameter {parameter.name!r}, is no type of an argument",
-            "write i1, i8 to i64, u8 to u64, fp16, bf16, fp32 or fp64, `*` before one for an array of it, "
+            "write i1, i8 to i64, u8 to u64, fp8e5 and its kin, fp16, bf16, fp32 or fp64, `*` before one for an array of it, "
             "and `:16` after it if its value or address is divisible by 16",
         )
     return typed_spec(type_, divisor != "")

@@ -13,13 +13,15 @@ from typing import ClassVar
 
 from blocklang.diagnostics import CompilationError
 from blocklang.ir import types as ir
+from blocklang.ir.float8 import FLOAT8
 
 
 class dtype:
     """The type of one number.
 
     Args:
-        name: its short name: int1, int8 ... int64, uint8 ... uint64, fp16, bf16, fp32, fp64.
+        name: its short name: int1, int8 ... int64, uint8 ... uint64, fp16, bf16, fp32, fp64, fp8e5, fp8e4nv,
+            fp8e4b8, fp8e5b16, fp8e4b15.
 
     Attributes:
         name: the short name, also `str(dtype)`.
@@ -43,12 +45,14 @@ class dtype:
         "int1": "i1",
         **{f"int{n}": f"i{n}" for n in (8, 16, 32, 64)},
         **{f"uint{n}": f"u{n}" for n in (8, 16, 32, 64)},
+        **{f"fp8{kind}": f"f8{kind}" for kind in ("e5", "e4nv", "e4b8", "e5b16", "e4b15")},
         "fp16": "f16",
         "bf16": "bf16",
         "fp32": "f32",
         "fp64": "f64",
     }
     _FLOAT_LAYOUT: ClassVar[dict[str, tuple[int, int]]] = {
+        **{name.replace("f8", "fp8"): (form.fraction, form.bias) for name, form in FLOAT8.items()},
         "fp16": (10, 15),
         "bf16": (7, 127),
         "fp32": (23, 127),
@@ -151,10 +155,25 @@ class dtype:
         return self.ir_type.is_float
 
     def is_standard_floating(self) -> bool:
-        return self.ir_type.is_float
+        return self.ir_type.is_float and not self.ir_type.is_float8
 
     def is_fp8(self) -> bool:
-        return False
+        return "fp8" in self.name
+
+    def is_fp8e5(self) -> bool:
+        return self.name == "fp8e5"
+
+    def is_fp8e4nv(self) -> bool:
+        return self.name == "fp8e4nv"
+
+    def is_fp8e4b8(self) -> bool:
+        return self.name == "fp8e4b8"
+
+    def is_fp8e5b16(self) -> bool:
+        return self.name == "fp8e5b16"
+
+    def is_fp8e4b15(self) -> bool:
+        return self.name == "fp8e4b15"
 
     def is_int(self) -> bool:
         return self.ir_type.is_integer
@@ -344,6 +363,8 @@ class const:
 int1 = dtype("int1")
 int8, int16, int32, int64 = (dtype(f"int{n}") for n in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (dtype(f"uint{n}") for n in (8, 16, 32, 64))
+float8e5, float8e4nv = dtype("fp8e5"), dtype("fp8e4nv")
+float8e4b8, float8e5b16, float8e4b15 = dtype("fp8e4b8"), dtype("fp8e5b16"), dtype("fp8e4b15")
 float16 = dtype("fp16")
 bfloat16 = dtype("bf16")
 float32 = dtype("fp32")
@@ -354,6 +375,7 @@ DTYPES: tuple[dtype, ...] = (
     int1,
     *(int8, int16, int32, int64),
     *(uint8, uint16, uint32, uint64),
+    *(float8e5, float8e4nv, float8e4b8, float8e5b16, float8e4b15),
     *(float16, bfloat16, float32, float64),
 )
 _BY_IR = {d.ir_type: d for d in DTYPES}

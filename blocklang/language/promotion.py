@@ -62,6 +62,14 @@ def computation_type(a: dtype, a_weak: bool, b: dtype, b_weak: bool, *, division
         return tl.float32 if division else tl.bfloat16
     if "bf16" in names:
         return tl.float32
+    if a.is_fp8() and b.is_fp8():
+        return a if a == b else tl.float16
+    for eight_bits, other in ((a, b), (b, a)):
+        if eight_bits.is_fp8():
+            raise CompilationError(
+                f"unexpected type {other} beside {eight_bits}: they have no common type",
+                help="cast one side first, for instance `x.to(tl.float16)`",
+            )
     if division and a.int_signedness != b.int_signedness:
         raise CompilationError(
             f"cannot divide {a} and {b}: one is signed, the other is not",

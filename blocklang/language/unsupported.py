@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-_FP8 = "store fp8 as uint8 outside, or use tl.float16"
 _NO_SUBSTITUTE = "there is no substitute yet"
 
 NOT_BUILT_YET: dict[str, str | None] = {
-    **dict.fromkeys(("float8e5", "float8e4nv", "float8e4b8", "float8e5b16", "float8e4b15"), _FP8),
     **dict.fromkeys(
         (
             "atomic_add",

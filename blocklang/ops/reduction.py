@@ -100,8 +100,9 @@ def accumulator_element(op: Any) -> Type:
 
 @operation("dot")
 class Dot(Operation):
-    """Matrix product plus accumulator. Computed in f32 (f64 for f64, i32 for i8); an f16 accumulator is
-    widened first and the result rounded once. input_precision="tf32" rounds f32 operands to tf32 first. The
+    """Matrix product plus accumulator, of matrices or of two equally long rows of matrices. Computed in f32
+    (f64 for f64, i32 for i8); an f16 accumulator is widened first and the result rounded once. The operands
+    have one element type, or are 8-bit floats of two kinds. input_precision="tf32" rounds f32 operands to tf32 first. The
     chain of fused multiply-adds starts from the accumulator, or, with start="add", from 0 and the
     accumulator is added at its end (what `acc += dot(a, b)` means).
 
@@ -117,9 +118,12 @@ class Dot(Operation):
 
     def verify_op(self) -> None:
         a, b, acc = self.a.type, self.b.type, self.acc.type
-        if a.rank != 2 or b.rank != 2 or a.shape[1] != b.shape[0] or acc.shape != (a.shape[0], b.shape[1]):
+        fits = a.rank in (2, 3) and a.rank == b.rank and a.shape[:-2] == b.shape[:-2]
+        if not fits or a.shape[-1] != b.shape[-2] or acc.shape != (*a.shape[:-1], b.shape[-1]):
             raise ValueError(f"cannot multiply {a.shape} by {b.shape} into {acc.shape}")
-        if a.element != b.element:
+        both_float8 = a.element.is_float8 and b.element.is_float8
+        if a.element != b.element and not both_float8:
             raise ValueError("both operands must have one element type")
-        if acc.element != accumulator_element(self) and not (a.element == F16 and acc.element == F16):
+        half = (a.element == F16 or both_float8) and acc.element == F16
+        if acc.element != accumulator_element(self) and not half:
             raise ValueError(f"an accumulator of {acc.element} does not fit operands of {a.element}")

@@ -175,6 +175,21 @@ class View(TileOperation):
             raise ValueError("a view keeps the number and type of elements")
 
 
+@operation("part")
+class Part(View):
+    """One of the equal parts that a row-major buffer's first axis counts.
+
+    %m = part %b, %i : buffer<64x32xf32>
+    """
+
+    index = operand(Index)
+
+    def verify_op(self) -> None:
+        source, target = self.buffer.type, self.output.type
+        if target != BufferType(source.element, source.shape[1:]):
+            raise ValueError("a part has its buffer's type without the first axis")
+
+
 @operation("in_bounds")
 class InBounds(TileOperation):
     """`low <= index < high`: a mask whose true lanes are a range, so that a loop can be split instead of

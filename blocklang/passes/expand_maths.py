@@ -16,7 +16,7 @@ becomes
       return
     }
 
-A function of f16 or bf16 is computed in f32 and rounded once at the end. `sqrt`, `floor`, `ceil`, `trunc`
+A function of a float of 8 or 16 bits is computed in f32 and rounded once at the end. `sqrt`, `floor`, `ceil`, `trunc`
 and `rint` stay: they are single instructions, or codegen knows how to do them exactly. A function without a
 recipe stays too.
 
@@ -30,7 +30,7 @@ from collections.abc import Callable
 
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Kernel, Operation, Region, Value
-from blocklang.ir.types import BF16, F16, F32, SCALARS, BlockType, ScalarType, element_type, with_element
+from blocklang.ir.types import F32, SCALARS, BlockType, ScalarType, element_type, with_element
 from blocklang.maths.registry import RECIPES, Recipe
 from blocklang.maths.steps import DType
 from blocklang.ops import elementwise as ops
@@ -53,7 +53,7 @@ def expand_maths(kernel: Kernel) -> None:
 def _computed_in(op: Operation) -> ScalarType:
     element = element_type(op.result.type)
     assert isinstance(element, ScalarType)
-    return F32 if element in (F16, BF16) else element
+    return F32 if element.is_small_float else element
 
 
 def _expand(op: Operation, recipe: Recipe) -> None:

@@ -9,7 +9,7 @@ folds to
     %c = constant value=-2147483648 : i32
 
 Not a pass by itself: `canonicalise` asks here first. Floats are computed by NumPy in the very type, f32 and
-f64 only; what another step would round (f16, bf16) or a recipe computes (`exp`) is left, and so is a NaN
+f64 only; what another step would round (the floats of 8 and 16 bits) or a recipe computes (`exp`) is left, and so is a NaN
 whose bits matter.
 """
 
@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from blocklang.ir.core import Operation
-from blocklang.ir.types import BF16, F16, F32, F64, PointerType, ScalarType, element_type
+from blocklang.ir.float8 import FLOAT8
+from blocklang.ir.types import F16, F32, F64, PointerType, ScalarType, element_type
 from blocklang.ops import elementwise as ops
 from blocklang.passes.uniform import NUMPY_FLOATS, Number, constant_of, wrap
 
@@ -148,7 +149,7 @@ def _fold_compare(op: ops.Compare, a: Any, b: Any) -> bool | None:
 
 def _fold_cast(op: ops.Cast, a: Any) -> Number | None:
     source, target = _element(op), _result_element(op)
-    if source in (F16, BF16) or op.rounding != "rtne":
+    if source.is_small_float or op.rounding != "rtne":
         return None
     if target.bits == 1:
         return bool(a != 0)
@@ -160,7 +161,7 @@ def _fold_cast(op: ops.Cast, a: Any) -> Number | None:
 
 
 def _to_float(number: Any, target: ScalarType) -> float | None:
-    """The nearest float; for f16 and bf16 only if it is the very number."""
+    """The nearest float; for floats of 8 and 16 bits only if it is the very number."""
     with np.errstate(all="ignore"):
         if target == F64:
             return float(np.float64(number))
@@ -170,10 +171,13 @@ def _to_float(number: Any, target: ScalarType) -> float | None:
         rounded = float(single.astype(np.float32))
         if target == F32:
             return rounded
-        return rounded if rounded == number and _fits_half(rounded, target) else None
+        return rounded if rounded == number and _fits_small(rounded, target) else None
 
 
-def _fits_half(number: float, target: ScalarType) -> bool:
+def _fits_small(number: float, target: ScalarType) -> bool:
+    if target.is_float8:
+        form = FLOAT8[target.name]
+        return math.isfinite(number) and form.decode(form.encode(number)) == number
     if target == F16:
         return float(np.float16(number)) == number
     return int(np.float32(number).view(np.uint32)) & 0xFFFF == 0

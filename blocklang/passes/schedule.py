@@ -289,7 +289,7 @@ class _Chooser:
 
     def contract(self, op: Contract) -> ContractSchedule:
         """The largest register tile whose accumulators, B vectors and one broadcast fit the registers."""
-        rows, columns = op.acc.type.shape
+        rows, columns = op.acc.type.shape[-2:]
         element = 8 if str(op.acc.type.element) == "f64" else 4
         lanes = self.target.vector_bytes // element
         vectors = min(2 if self.target.vector_registers <= 16 else 3, -(-columns // lanes))

@@ -20,6 +20,7 @@ from collections.abc import Callable
 
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Operation, Value
+from blocklang.ir.float8 import FLOAT8
 from blocklang.ir.types import ScalarType, ShapedType, element_type
 from blocklang.ops import elementwise as ops
 from blocklang.ops.memory import Load, Store
@@ -139,6 +140,8 @@ def _neutral(op: Operation) -> bool:
     number, element = constant_of(rhs), _element(rhs)
     if number is None:
         return False
+    if element.is_float8:
+        return False  # an infinity saturates
     if element.is_float:
         # Text tells 0.0 from -0.0.
         neutral = type(op) in _FLOAT_IDENTITY and repr(number) == _FLOAT_IDENTITY[type(op)]
@@ -258,6 +261,14 @@ def _same_type(op: Operation) -> bool:
     return True
 
 
+_PRECISION = {name: form.fraction + 1 for name, form in FLOAT8.items()} | {
+    "f16": 11,
+    "bf16": 8,
+    "f32": 24,
+    "f64": 53,
+}
+
+
 def is_exact(source: ScalarType, target: ScalarType) -> bool:
     """True if every value of `source` is one of `target`."""
     if source == target:
@@ -266,7 +277,7 @@ def is_exact(source: ScalarType, target: ScalarType) -> bool:
         return target.is_float and target.bits > source.bits
     magnitude = source.bits - source.is_signed
     if target.is_float:
-        return magnitude <= {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}[target.name]
+        return magnitude <= _PRECISION[target.name]
     return magnitude <= target.bits - target.is_signed and (target.is_signed or not source.is_signed)
 
 
@@ -277,6 +288,8 @@ def _cast_of_cast(op: Operation) -> bool:
         return False
     types = [element_type(v.type) for v in (inner.source, inner.result, op.result)]
     scalars = [t for t in types if isinstance(t, ScalarType)]
+    if scalars[0].is_float8 and types[0] == types[2]:
+        return False  # an infinity saturates on its way back
     if len(scalars) != len(types) or not _may_skip(*scalars):
         return False
     if op.attributes and scalars[0].is_integer:

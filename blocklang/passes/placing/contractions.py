@@ -6,12 +6,24 @@ from __future__ import annotations
 
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Operation, Region, Value
-from blocklang.ir.types import F32, U32, BlockType, ScalarType, Type, as_shaped, element_type
+from blocklang.ir.types import (
+    F32,
+    I64,
+    U32,
+    BlockType,
+    BufferType,
+    ScalarType,
+    Type,
+    as_shaped,
+    element_type,
+    shape_of,
+)
+from blocklang.ops.control import Yield
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import Add, And, Bitcast, Cast, Compare, Select, Shr
 from blocklang.ops.reduction import accumulator_element
-from blocklang.ops.tile import Contract, ContractBuffers, Read, Write
-from blocklang.passes.placing.nests import Nests, identity_indices
+from blocklang.ops.tile import Contract, ContractBuffers, Group, Part, Read, Write
+from blocklang.passes.placing.nests import Convert, Nests, identity_indices
 from blocklang.passes.schedule import ContractSchedule
 
 
@@ -20,22 +32,65 @@ def contract_schedule(p: Nests, op: Contract) -> ContractSchedule:
 
 
 def place_contract(p: Nests, op: Contract) -> None:
-    element = accumulator_element(op)
-    tile = contract_schedule(p, op)
-    a = _pack(p, op, op.a, element, 0)
-    b = _pack(p, op, op.b, element, tile.columns)
-    acc = _accumulator(p, op, element)
-    p.builder.create(ContractBuffers, a, b, acc, rows=tile.rows, columns=tile.columns, start=op.start)
+    acc = _multiply(p, op) if op.acc.type.rank == 2 else _multiply_batch(p, op)
     result = as_shaped(op.result.type)
     if as_shaped(acc.type).element == result.element:
         p.buffers[op.result] = acc
         return
     narrow = p.buffer(result, op.result.name)
     with p.nest(result.shape, p.copy_loop(None, result.shape)) as (nest, builder):
-        at = p.ssa(builder, nest, identity_indices(2))
+        at = p.ssa(builder, nest, identity_indices(result.rank))
         value = builder.value(Cast, builder.value(Read, acc, at), result_types=[result.element])
         builder.create(Write, narrow, value, at)
     p.buffers[op.result] = narrow
+
+
+def _multiply(p: Nests, op: Contract) -> Value:
+    """Multiply two matrices; the buffer that the product was added to."""
+    element, tile = accumulator_element(op), contract_schedule(p, op)
+    a = _pack(p, op, op.a, element, 0)
+    b = _pack(p, op, op.b, element, tile.columns)
+    acc = _accumulator(p, op, element)
+    p.builder.create(ContractBuffers, a, b, acc, rows=tile.rows, columns=tile.columns, start=op.start)
+    return acc
+
+
+def _multiply_batch(p: Nests, op: Contract) -> Value:
+    """A loop over the batch, in which each pair of matrices is packed and multiplied."""
+    element, tile = accumulator_element(op), contract_schedule(p, op)
+    for value in (op.a, op.b):
+        p.materialise_unaligned([value], shape_of(value.type))
+    acc = _accumulator(p, op, element)
+    bounds = [p.constant(p.builder, n) for n in (0, op.acc.type.shape[0])]
+    region = Region([I64], ["batch"])
+    index = region.args[0]
+    with p.builder.at(region):
+        a = _pack_part(p, op, op.a, element, 0, index)
+        b = _pack_part(p, op, op.b, element, tile.columns, index)
+        part = _part(p, acc, index)
+        p.builder.create(ContractBuffers, a, b, part, rows=tile.rows, columns=tile.columns, start=op.start)
+        p.builder.create(Yield)
+    p.builder.create(Group, *bounds, regions=[region])
+    return acc
+
+
+def _part(p: Nests, buffer: Value, index: Value) -> Value:
+    whole = as_shaped(buffer.type)
+    return p.builder.value(Part, buffer, index, result_types=[BufferType(whole.element, whole.shape[1:])])
+
+
+def _pack_part(p: Nests, op: Contract, value: Value, element: Type, panel: int, index: Value) -> Value:
+    """As `_pack`, for one matrix of a batch."""
+    own = p.buffers.get(value)
+    tf32 = _rounds_to_tf32(op, value)
+    if own is not None and not panel and element_type(value.type) == element and not tf32:
+        return _part(p, own, index)
+    assert isinstance(element, ScalarType)
+    block = as_shaped(value.type)
+    name = f"{value.name or 'operand'}_packed"
+    target = p.buffer(BlockType(element, block.shape[1:]), name, panel=panel)
+    p.write_converted(target, value, _converting(element, tf32=tf32), panel=panel, first=index)
+    return target
 
 
 def _accumulator(p: Nests, op: Contract, element: Type) -> Value:
@@ -51,25 +106,35 @@ def _accumulator(p: Nests, op: Contract, element: Type) -> Value:
 
 def _pack(p: Nests, op: Contract, value: Value, element: Type, panel: int) -> Value:
     """A copy of an operand in the layout and type of the micro-kernel; made once per value."""
-    if (value, panel) in p.packed:
-        return p.packed[(value, panel)]
+    tf32 = _rounds_to_tf32(op, value)
+    if (value, panel, tf32) in p.packed:
+        return p.packed[(value, panel, tf32)]
     own = p.buffers.get(value)
-    tf32 = op.input_precision == "tf32" and element_type(value.type) == F32
     if own is not None and not panel and element_type(value.type) == element and not tf32:
         return own
     assert isinstance(element, ScalarType)
     assert isinstance(value.type, BlockType)
     target = p.buffer(value.type.with_element(element), f"{value.name or 'operand'}_packed", panel=panel)
-
-    def convert(builder: Builder, lane: Value) -> Value:
-        return _round_to_tf32(builder, lane) if tf32 else _convert(builder, lane, element)
-
-    p.write_converted(target, value, convert, panel=panel)
-    p.packed[(value, panel)] = target
+    p.write_converted(target, value, _converting(element, tf32=tf32), panel=panel)
+    p.packed[(value, panel, tf32)] = target
     return target
 
 
+def _rounds_to_tf32(op: Contract, value: Value) -> bool:
+    return bool(op.input_precision == "tf32" and element_type(value.type) == F32)
+
+
+def _converting(element: ScalarType, *, tf32: bool) -> Convert:
+    def convert(builder: Builder, lane: Value) -> Value:
+        return _round_to_tf32(builder, lane) if tf32 else _convert(builder, lane, element)
+
+    return convert
+
+
 def pack_operands_outside(p: Nests, contract: Contract, op: Operation) -> None:
+    """Pack what a loop does not change before the loop; a batch is packed matrix by matrix, where it is read."""
+    if contract.acc.type.rank > 2:
+        return
     element = accumulator_element(contract)
     for value, panel in ((contract.a, 0), (contract.b, contract_schedule(p, contract).columns)):
         producer = value.defining_op

@@ -48,7 +48,7 @@ class Nests:
         kernel: the placed kernel.
         scalars: per scalar of the abstract kernel, its value in the placed one.
         buffers: per block value that lies in memory, its buffer.
-        packed: copies of matrix operands, by value and panel width.
+        packed: copies of matrix operands, by value, panel width, and whether it is rounded to tf32.
         builder: where the next operation goes.
     """
 
@@ -66,7 +66,7 @@ class Nests:
         self.kernel.argument_attributes = [dict(a) for a in source.argument_attributes]
         self.scalars: dict[Value, Value] = dict(zip(source.args, self.kernel.args, strict=True))
         self.buffers: dict[Value, Value] = {}
-        self.packed: dict[tuple[Value, int], Value] = {}
+        self.packed: dict[tuple[Value, int, bool], Value] = {}
         self.top = Region()  # buffers, moved to the start of the kernel at the end
         self.builder = Builder(self.kernel.body)
 
@@ -88,11 +88,18 @@ class Nests:
         loop: LoopSchedule,
         combines: tuple[str, ...] = (),
         types: Sequence[Type] = (),
+        first: Value | None = None,
     ) -> Iterator[tuple[Nest, Builder]]:
-        """Open the loops of `loop` over `space`; the body builder stands inside the lanes loop."""
+        """Open the loops of `loop` over `space`; the body builder stands inside the lanes loop.
+
+        Args:
+            first: the index of axis 0, if a loop around walks that one; `loop` does not.
+        """
         builder = Builder(self.builder.region, self.builder.before, self.builder.location)
         zero = self.constant(builder, 0)
         axes: list[Value] = [zero] * len(space)
+        if first is not None:
+            axes[0] = first
         for axis in loop.order[:-1]:
             if space[axis] == 1:
                 continue
@@ -122,9 +129,9 @@ class Nests:
         self.adopt_kept(nest)
 
     def close_groups(self, op: Operation) -> None:
-        """Terminate the groups around `op`, which are complete now."""
+        """Terminate the groups around `op` that its nest has opened, which are complete now."""
         region = op.parent
-        while region is not None and isinstance(region.parent, Group):
+        while region is not None and region is not self.builder.region and isinstance(region.parent, Group):
             Builder(region).create(Yield)
             region = region.parent.parent
 
@@ -296,16 +303,29 @@ class Nests:
                 for (target, _), lane in zip(members, lanes, strict=True):
                     builder.create(Write, target, lane, self.ssa(builder, nest, indices))
 
-    def write_converted(self, target: Value, value: Value, convert: Convert, *, panel: int = 0) -> None:
+    def write_converted(
+        self,
+        target: Value,
+        value: Value,
+        convert: Convert,
+        *,
+        panel: int = 0,
+        first: Value | None = None,
+    ) -> None:
+        """Fill a buffer with a block, or with the part of a block at index `first` of its axis 0."""
         shape = shape_of(value.type)
-        self.materialise_unaligned([value], shape)
+        if first is None:
+            self.materialise_unaligned([value], shape)
         loop = self.copy_loop(value, shape)
+        if first is not None:
+            loop = _without_first(loop, shape)
         if panel:  # a vector must not straddle two panels
             loop = LoopSchedule(loop.order, min(loop.width, panel & -panel))
-        with self.nest(shape, loop) as (nest, builder):
+        with self.nest(shape, loop, first=first) as (nest, builder):
             indices = identity_indices(len(shape))
             lane = convert(builder, self.lane(builder, nest, value, indices))
-            builder.create(Write, target, lane, self.ssa(builder, nest, indices))
+            place = indices if first is None else indices[1:]
+            builder.create(Write, target, lane, self.ssa(builder, nest, place))
 
     def copy_buffer(self, target: Value, source: Value) -> None:
         shape = shape_of(target.type)
@@ -322,3 +342,9 @@ class Nests:
         return LoopSchedule(
             order, max(1, min(self.schedule.copy_width, 1 << (shape[wide[-1]] - 1).bit_length()))
         )
+
+
+def _without_first(loop: LoopSchedule, shape: tuple[int, ...]) -> LoopSchedule:
+    """The loops of a block for one index of axis 0."""
+    order = tuple(axis for axis in loop.order if axis != 0)
+    return LoopSchedule(order, max(1, min(loop.width, 1 << (shape[order[-1]] - 1).bit_length())))

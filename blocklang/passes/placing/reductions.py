@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Operation, Region, Value
 from blocklang.ir.rewriting import clone_region
-from blocklang.ir.types import BF16, F16, F32, I32, I64, BlockType, BufferType, ScalarType, Type, element_type
+from blocklang.ir.types import F32, I32, I64, BlockType, BufferType, ScalarType, Type, element_type
 from blocklang.ops.control import For, Yield
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import Add, And, Cast, Compare, Maximum, Minimum, Or, Select, Xor
@@ -66,7 +66,7 @@ def _fold_rows(p: Nests, op: Iterate) -> None:
     loop = p.schedule.loops[p.labels.of(op)]
     outer = LoopSchedule(tuple(a for a in loop.order if a != op.reduced), loop.width)
     types = [element_type(r.type) for r in op.results]
-    wide = [F32 if t in (F16, BF16) and op.combine == "sum" else t for t in types]
+    wide = [F32 if isinstance(t, ScalarType) and t.is_small_float and op.combine == "sum" else t for t in types]
     with p.nest(op.space, outer) as (nest, builder):
         inits = [identity_of(builder, op.combine, t, i) for i, t in enumerate(wide)]
         region = Region([I64, *wide], [f"d{op.reduced}"])
