@@ -16,13 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 import blocklang as bl
-from tests.numerics.values import NUMPY_DTYPES
+from tests.numerics.values import FLOAT8, NUMPY_DTYPES
 
 Array = npt.NDArray[Any]
 
 GUARD_BYTES = 128
 CANARY = 0xC5
 UNTOUCHED = 0xA7  # what every byte of an output is before the launch
+
+
+_EXTENDED = {NUMPY_DTYPES[name] for name in ("bf16", *FLOAT8)}
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def is_untouched(array: Array) -> npt.NDArray[np.bool_]:
 def comparable(array: Array) -> Array:
     """The bits of the elements as unsigned integers, all NaN the same."""
     bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").reshape(array.shape).copy()
-    if array.dtype.kind == "f" or array.dtype == NUMPY_DTYPES["bf16"]:
+    if array.dtype.kind == "f" or array.dtype in _EXTENDED:
         with np.errstate(invalid="ignore"):  # a signalling NaN
             bits[np.isnan(array.astype(np.float64))] = ~bits.dtype.type(0)
     return np.asarray(bits)

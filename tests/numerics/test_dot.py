@@ -15,7 +15,7 @@ import blocklang as bl
 from tests.numerics import dot_kernels as kernels
 from tests.numerics.expected import as_float, exact, fma_f32, fma_f64, hard_to_round, rounded, wrapped
 from tests.numerics.launching import Array, Out, assert_same_bits, launch_both, launch_one
-from tests.numerics.values import TYPES, floats, random_numbers
+from tests.numerics.values import FLOAT8, TYPES, floats, random_numbers
 
 SIZES = ((1, 1, 1), (3, 5, 7), (33, 17, 65), (16, 16, 32), (1, 100, 3), (5, 1, 257), (7, 33, 1))
 # Operand, result.
@@ -26,6 +26,8 @@ KINDS = (
     ("bf16", "fp32"),
     ("fp64", "fp64"),
     ("int8", "int32"),
+    *((name, "fp32") for name in FLOAT8),
+    ("fp8e4nv", "fp16"),
 )
 
 
@@ -34,8 +36,10 @@ def chain(a: Array, b: Array, start: Array, name: str) -> Array:
     if name == "int8":
         return wrapped(np.asarray(exact(start) + exact(a) @ exact(b)), "int32")
     fma, total = (fma_f64, start) if name == "fp64" else (fma_f32, start.astype(np.float32))
-    for k in range(a.shape[1]):
-        total = fma(a[:, k, None], b[None, k], total)
+    if name in FLOAT8:
+        a, b = a.astype(np.float32), b.astype(np.float32)
+    for k in range(a.shape[-1]):
+        total = fma(a[..., k, None], b[..., None, k, :], total)
     return total
 
 
@@ -92,6 +96,80 @@ def test_special_values(name: str, result: str) -> None:
     generator = np.random.default_rng(6)
     a, b = generator.choice(floats(name), (size[0], 4)), generator.choice(floats(name), (4, 9))
     check(name, result, size, a, b)
+
+
+BATCHES = ((1,), (3,), (2, 3))
+
+
+@pytest.mark.parametrize(("name", "result"), KINDS)
+@pytest.mark.parametrize("batch", BATCHES, ids=str)
+@pytest.mark.parametrize("size", [(1, 1, 1), (5, 7, 3), (17, 33, 9)])
+def test_a_batch(size: tuple[int, int, int], batch: tuple[int, ...], name: str, result: str) -> None:
+    """Each matrix of a batch as if it stood alone; more than one axis of batches is flattened."""
+    if name == "fp64":
+        size = (3, 5, 4)
+    m, n, k = size
+    a, b = random_numbers(name, (*batch, m, k), 1), random_numbers(name, (*batch, k, n), 2)
+    acc = random_numbers(result, (*batch, m, n), 9)
+    kernel = {1: kernels.batched, 2: kernels.batched_twice}[len(batch)]
+    extents = dict(zip("BC", batch, strict=False))
+    rows = launch_one(
+        kernel, 1, a, b, acc, Out((2, *batch, m, n), result), **extents, M=m, N=n, K=k, RESULT=TYPES[result]
+    )
+    assert_same_bits(rows[0], in_result_type(chain(a, b, acc, name), result))
+    zero = np.zeros_like(acc)
+    plain = in_result_type(chain(a, b, zero, name), result)
+    if result == "fp16":
+        assert_same_bits(rows[1], (plain.astype(np.float32) + acc.astype(np.float32)).astype(np.float16))
+    else:
+        assert_same_bits(rows[1], plain + acc)
+
+
+def test_a_batch_carried_over_a_loop_with_masks_and_transposed_operands() -> None:
+    batch, m, n, k = 3, 5, 9, 14
+    a, b = random_numbers("fp32", (batch, m, k), 1), random_numbers("fp32", (batch, n, k), 2)
+    result = launch_one(
+        kernels.batched_loop, 1, a, b, Out((batch, m, n), "fp32"), batch, m, n, k, B=4, M=8, N=10, K=4
+    )
+    assert_same_bits(result, chain(a, b.transpose(0, 2, 1), np.zeros((batch, m, n), np.float32), "fp32"))
+
+
+@pytest.mark.parametrize("left", FLOAT8)
+@pytest.mark.parametrize("right", FLOAT8)
+def test_fp8_kinds_may_mix(left: str, right: str) -> None:
+    m, n, k = 5, 9, 6
+    a, b = random_numbers(left, (m, k), 1), random_numbers(right, (k, n), 2)
+    acc = random_numbers("fp32", (m, n), 3)
+    rows = launch_one(
+        kernels.product, 1, a, b, acc, Out((3, m, n), "fp32"),
+        M=m, N=n, K=k, RESULT=TYPES["fp32"], PRECISION="ieee",
+    )  # fmt: skip
+    wide = a.astype(np.float32), b.astype(np.float32)
+    assert_same_bits(rows[1], chain(*wide, acc, "fp32"))
+
+
+@pytest.mark.parametrize("precision", ["tf32x3", "bf16x3", "bf16x6"])
+def test_precisions_below_ieee_mean_ieee(precision: str) -> None:
+    m, n, k = 4, 6, 5
+    a, b = operands("fp32", (m, n, k))
+    acc = random_numbers("fp32", (m, n), 9)
+    rows = [
+        launch_one(
+            kernels.product, 1, a, b, acc, Out((3, m, n), "fp32"),
+            M=m, N=n, K=k, RESULT=TYPES["fp32"], PRECISION=p,
+        )
+        for p in (precision, "ieee")
+    ]  # fmt: skip
+    assert_same_bits(*rows)
+
+
+def test_one_operand_in_two_precisions() -> None:
+    a, b = operands("fp32", (5, 9, 6))
+    rows = launch_one(kernels.two_precisions, 1, a, b, Out((2, 5, 9), "fp32"), M=5, N=9, K=6)
+    zero = np.zeros((5, 9), np.float32)
+    tf32 = [rounded(v.astype(np.float64), "tf32").astype(np.float32) for v in (a, b)]
+    assert_same_bits(rows[0], chain(a, b, zero, "fp32"))
+    assert_same_bits(rows[1], chain(*tf32, zero, "fp32"))
 
 
 def test_int8_wraps_in_int32() -> None:
@@ -156,7 +234,12 @@ def test_a_whole_matmul(name: str, size: tuple[int, int, int], tile: tuple[int, 
 
 @pytest.mark.parametrize(
     ("name", "result", "message"),
-    [("uint8", "int32", "no meaning"), ("int32", "int32", "no meaning"), ("fp16", "fp64", "out_dtype")],
+    [
+        ("uint8", "int32", "only int8 supported"),
+        ("int32", "int32", "only int8 supported"),
+        ("fp16", "fp64", "out_dtype"),
+        ("fp8e5", "bf16", "out_dtype=bfloat16 is unsupported"),
+    ],
 )
 def test_types_that_cannot_be_multiplied(name: str, result: str, message: str) -> None:
     size: Any = (2, 2, 2)

@@ -23,12 +23,21 @@ NUMPY_DTYPES: dict[str, np.dtype[Any]] = {
     "fp64": np.dtype(np.float64),
 }
 ALL = tuple(NUMPY_DTYPES)
+# Tested in test_float8 and test_dot. fp8e4b15 has no NumPy dtype: it is read as uint8.
+FLOAT8 = ("fp8e5", "fp8e4nv", "fp8e4b8", "fp8e5b16")
+NUMPY_DTYPES |= {
+    "fp8e5": np.dtype(ml_dtypes.float8_e5m2),
+    "fp8e4nv": np.dtype(ml_dtypes.float8_e4m3fn),
+    "fp8e4b8": np.dtype(ml_dtypes.float8_e4m3fnuz),
+    "fp8e5b16": np.dtype(ml_dtypes.float8_e5m2fnuz),
+}
 FLOATS = ("fp16", "bf16", "fp32", "fp64")
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("int1", "uint8", "uint16", "uint32", "uint64")  # bool counts as unsigned
 INTEGERS = SIGNED + UNSIGNED
 
 TYPES: dict[str, Any] = {
+    **{name: getattr(tl, name.replace("fp", "float")) for name in FLOAT8},
     "fp16": tl.float16,
     "bf16": tl.bfloat16,
     "fp32": tl.float32,
@@ -93,7 +102,7 @@ def random_numbers(name: str, shape: tuple[int, ...], seed: int = 0) -> Array:
     """Moderate random numbers: floats about 1, integers over their whole range."""
     generator = np.random.default_rng(seed)
     dtype = NUMPY_DTYPES[name]
-    if name in FLOATS:
+    if name in FLOATS + FLOAT8:
         return generator.standard_normal(shape).astype(dtype)
     if name == "int1":
         return generator.integers(0, 2, shape).astype(np.bool_)
