@@ -15,7 +15,7 @@ from blocklang.depth import deep_recursion
 from blocklang.diagnostics import LaunchError
 from blocklang.interpreter.address_space import AddressSpace, address_of
 from blocklang.interpreter.buffers import make_arenas
-from blocklang.interpreter.dtypes import ADDRESS, Array, dtype_of, memory_dtype_of
+from blocklang.interpreter.dtypes import ADDRESS, Array, constant, dtype_of, memory_dtype_of
 from blocklang.interpreter.evaluation import Machine
 from blocklang.ir.core import Kernel
 from blocklang.ir.types import PointerType, ScalarType, Type
@@ -76,6 +76,8 @@ def argument_data(name: str, type_: Type, argument: Any) -> Array:
     assert isinstance(type_, ScalarType)
     if type_.is_integer and not type_.minimum <= int(argument) <= type_.maximum:
         raise LaunchError(f"argument {name!r}: {argument} is out of the range of {type_}")
+    if type_.is_float8 and not isinstance(argument, (np.generic, np.ndarray)):
+        return constant(argument, dtype)
     return np.asarray(argument).astype(dtype)
 
 

@@ -103,7 +103,8 @@ def _result_type(left: dtype, right: dtype, out_dtype: dtype) -> dtype:
         )
     if out_dtype.is_bf16():
         raise CompilationError(
-            "out_dtype=bfloat16 is unsupported", help="use out_dtype=tl.float32, and `.to(tl.bfloat16)` after it"
+            "out_dtype=bfloat16 is unsupported",
+            help="use out_dtype=tl.float32, and `.to(tl.bfloat16)` after it",
         )
     if left.is_fp64():
         return tl.float64
@@ -146,5 +147,6 @@ def _check_imprecise(limit: Any, left: tensor) -> None:
     count, depth = static_int(limit, "max_num_imprecise_acc"), block_shape(left)[-1]
     if left.dtype.is_fp8() and count > depth:
         raise CompilationError(
-            f"max_num_imprecise_acc ({count}) must be <= K ({depth})", help="leave it out: it changes nothing here"
+            f"max_num_imprecise_acc ({count}) must be <= K ({depth})",
+            help="leave it out: it changes nothing here",
         )

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blocklang.interpreter.dtypes import memory_dtype_of
+from blocklang.ir.float8 import FLOAT8
 from blocklang.ir.types import SCALARS, ScalarType
 
 Bytes = npt.NDArray[np.uint8]
@@ -98,12 +99,14 @@ def special_values(type_: ScalarType) -> list[Any]:
             type_.maximum - 1,
         }
         return sorted(near | ({-1, -2, -7} if type_.is_signed else set()))
-    smallest, largest = {
+    limits = {name: (form.decode(1), form.decode(form.largest)) for name, form in FLOAT8.items()}
+    limits |= {
         "f16": (2.0**-24, 65504.0),
         "bf16": (2.0**-133, float.fromhex("0x1.fep127")),
         "f32": (2.0**-149, float.fromhex("0x1.fffffep127")),
         "f64": (2.0**-1074, float.fromhex("0x1.fffffffffffffp1023")),
-    }[type_.name]
+    }
+    smallest, largest = limits[type_.name]
     ends = [smallest, -smallest, smallest * 37, largest, -largest, largest / 4]
     return [*_SPECIAL_FLOATS, *ends, *(x for x in (2.0**31, -(2.0**31), 2.0**63) if abs(x) < largest)]
 
@@ -114,6 +117,8 @@ def fill_values(type_: ScalarType, count: int, fill: str, seed: int) -> npt.NDAr
     dtype = memory_dtype_of(type_)
     if type_.bits == 1:
         return np.asarray(rng.choice(np.array([0, 1], np.uint8), count))
+    if type_.is_float8 and fill == "special":
+        return np.frombuffer(rng.bytes(count), dtype)
     if fill == "ramp":
         return np.asarray((np.arange(count) % 101).astype(dtype))
     if fill == "small":

@@ -27,6 +27,7 @@ from blocklang.codegen.objects import compile_module
 from blocklang.diagnostics import InterpreterError
 from blocklang.interpreter import LaunchArgument, interpret_launch, run_kernel
 from blocklang.interpreter.dtypes import memory_dtype_of
+from blocklang.interpreter.run import argument_data
 from blocklang.ir.core import Kernel
 from blocklang.ir.parser import parse_kernel
 from blocklang.ir.rewriting import clone_kernel
@@ -234,7 +235,7 @@ def _slots(kernel: Kernel, case: Case, memories: Sequence[GuardedMemory]) -> Byt
             slot[:] = np.frombuffer(np.uint64(place).tobytes(), np.uint8)
         else:
             assert isinstance(formal.type, ScalarType)
-            data = np.asarray(argument).astype(memory_dtype_of(formal.type)).tobytes()
+            data = argument_data(formal.name, formal.type, argument).tobytes()
             slot[: len(data)] = np.frombuffer(data, np.uint8)
     return slots
 

@@ -16,9 +16,11 @@ from blocklang.ir.builder import Builder
 from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.types import (
     BF16,
+    F8E5,
     F16,
     F32,
     F64,
+    FLOAT8_TYPES,
     I1,
     I8,
     I16,
@@ -44,8 +46,8 @@ from tests.fuzz.functions import Functions
 
 Shape = tuple[int, ...]
 
-ELEMENTS = (F32, I32, F64, I64, F16, BF16, I8, U8, I16, U16, U32, U64, I1)
-FLOATS = (F32, F64, F16, BF16)
+ELEMENTS = (F32, I32, F64, I64, F16, BF16, I8, U8, I16, U16, U32, U64, I1, *FLOAT8_TYPES)
+FLOATS = (F32, F64, F16, BF16, *FLOAT8_TYPES)
 INTEGERS = (I32, I64, I8, U8, I16, U16, U32, U64)
 EXTENTS = (2, 3, 4, 1, 5, 7, 8, 16, 31, 32, 33, 64, 65, 100, 130, 257)
 LARGEST = 1000  # lanes of one block
@@ -241,7 +243,7 @@ class Expressions(Functions):
             makers += [self.reduced, self.reduced_with, self.arg_reduced]
         if not self.in_combiner and self.can_scan(wanted):
             makers += [self.scanned, self.mapped]
-        if len(wanted) == 2 and element in (F32, F64, I32, F16) and max(wanted) <= 70:
+        if len(wanted) in (2, 3) and element in (F32, F64, I32, F16) and max(wanted) <= 70:
             makers += [self.product, self.product]
         return makers
 
@@ -425,11 +427,15 @@ class Expressions(Functions):
         return [element, *(self.choices.pick(ELEMENTS) for _ in range(self.choices.below(most + 1)))]
 
     def product(self, element: ScalarType, wanted: Shape, depth: int) -> Value:
-        rows, columns = wanted
+        *batch, rows, columns = wanted
         inner = min(self.choices.pick([*self.extents, *EXTENTS]), 70)
-        of = {I32: I8, F64: F64, F16: F16}.get(element) or self.choices.pick([F32, F16, BF16])
-        a = self.expression(of, (rows, inner), depth)
-        b = self.expression(of, (inner, columns), depth)
+        of = {I32: I8, F64: F64, F16: F16}.get(element) or self.choices.pick([F32, F16, BF16, F8E5])
+        other_of = of
+        if (of == F8E5 or element == F16) and self.choices.chance(40):
+            of, other_of = self.choices.pick(FLOAT8_TYPES), self.choices.pick(FLOAT8_TYPES)
+        inner = max(1, min(inner, LARGEST // max(math.prod(batch), 1) // max(rows, columns)))
+        a = self.expression(of, (*batch, rows, inner), depth)
+        b = self.expression(other_of, (*batch, inner, columns), depth)
         start = self.choices.below(3)
         zero = self.constant(0, BlockType(element, wanted))
         acc = self.expression(element, wanted, depth) if start != 1 else zero

@@ -301,7 +301,7 @@ class SourceWriter:
         return f"({lhs}[:, None] {self.choices.pick(['+', '*', '-'])} {rhs}[None, :])"
 
     def product(self, floating: bool, shape: Shape, depth: int) -> str:
-        dtype = self.choices.pick(["float32", "float16", "bfloat16"])
+        dtype = self.choices.pick(["float32", "float16", "bfloat16", "float8e5", "float8e4nv"])
         a, b, c = (self.leaf_or_load() for _ in range(3))
         inner = f"tl.dot(tl.cast({a}, tl.{dtype}), tl.trans(tl.cast({b}, tl.{dtype})))"
         return f"tl.dot(tl.cast({inner}, tl.{dtype}), tl.cast({c}, tl.{dtype}))"

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Operation, Region, Value
+from blocklang.ir.float8 import FLOAT8
 from blocklang.ir.rewriting import clone_region
-from blocklang.ir.types import F32, I32, I64, BlockType, BufferType, ScalarType, Type, element_type
+from blocklang.ir.types import F32, I32, I64, U8, BlockType, BufferType, ScalarType, Type, element_type
 from blocklang.ops.control import For, Yield
 from blocklang.ops.creation import Constant
-from blocklang.ops.elementwise import Add, And, Cast, Compare, Maximum, Minimum, Or, Select, Xor
+from blocklang.ops.elementwise import Add, And, Bitcast, Cast, Compare, Maximum, Minimum, Or, Select, Xor
 from blocklang.ops.tile import Iterate, TreeReduce, Write
 from blocklang.passes.placing.nests import Nest, Nests
 from blocklang.passes.schedule import LoopSchedule
@@ -66,7 +67,9 @@ def _fold_rows(p: Nests, op: Iterate) -> None:
     loop = p.schedule.loops[p.labels.of(op)]
     outer = LoopSchedule(tuple(a for a in loop.order if a != op.reduced), loop.width)
     types = [element_type(r.type) for r in op.results]
-    wide = [F32 if isinstance(t, ScalarType) and t.is_small_float and op.combine == "sum" else t for t in types]
+    wide = [
+        F32 if isinstance(t, ScalarType) and t.is_small_float and op.combine == "sum" else t for t in types
+    ]
     with p.nest(op.space, outer) as (nest, builder):
         inits = [identity_of(builder, op.combine, t, i) for i, t in enumerate(wide)]
         region = Region([I64, *wide], [f"d{op.reduced}"])
@@ -108,12 +111,18 @@ def _fold_tree(p: Nests, op: Iterate) -> None:
 
 
 def identity_of(builder: Builder, combine: str, type: Type, position: int) -> Value:
-    """The start of a fold: what changes no result. NaN for float extrema, since NaN is ignored there."""
+    """The start of a fold: what changes no result. NaN for float extrema, since NaN is ignored there; a
+    type without NaN starts from its end."""
     assert isinstance(type, ScalarType)
     if position == 1:
         return builder.value(Constant, value=0, result_types=[I32])
     value: int | float | bool
-    if combine in ("max", "min", "argmax", "argmin") and type.is_float:
+    extremum = combine in ("max", "min", "argmax", "argmin")
+    if extremum and type.is_float8 and not FLOAT8[type.name].has_nan:
+        top = FLOAT8[type.name].top | (0x80 if combine in ("max", "argmax") else 0)
+        bits = builder.value(Constant, value=top, result_types=[U8])
+        return builder.value(Bitcast, bits, result_types=[type])
+    if extremum and type.is_float:
         value = float("nan")
     elif combine in ("max", "argmax"):
         value = type.minimum
