@@ -1,8 +1,8 @@
 """Machine code of lane-wise operations, for any number of lanes (0: scalars).
 
 A lowering takes the emitter, the operation and its operands' registers, all with `width` lanes, and returns
-the register of the result. Floats of 8 and 16 bits are computed in f32 and rounded once. Every result is defined for
-every input.
+the register of the result. Floats of 8 and 16 bits are computed in f32 and rounded once. Every result is
+defined for every input.
 """
 
 from __future__ import annotations

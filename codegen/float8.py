@@ -1,7 +1,7 @@
 """Conversions of the 8-bit floats in LLVM IR, lane by lane with integer arithmetic, exact for every input.
 
-Their values travel as 8 bits. Neither direction depends on what the CPU can do, makes a subnormal f32, or looks
-anything up in memory.
+Their values travel as 8 bits. Neither direction depends on what the CPU can do, makes a subnormal f32, or
+looks anything up in memory.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class _Words:
 def widen_float8(emit: Emitter, form: Float8, text: str, width: int) -> str:
     """8-bit lanes as f32.
 
-    A normal number is its bits moved to the place of f32's and its exponent biased anew; a subnormal one is an
-    integer times the format's quantum.
+    A normal number is its bits moved to the place of f32's and its exponent biased anew; a subnormal one is
+    an integer times the format's quantum.
     """
     w = _Words(emit, width)
     wide = emit.op(f"zext {vector_of('i8', width)} {text} to {w.word}")

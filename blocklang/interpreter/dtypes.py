@@ -1,8 +1,8 @@
 """Which NumPy dtype holds the lanes of an IR type, and exact conversions between the floats among them.
 
 A scalar is a 0-d array and a block an array of its shape, of exactly this dtype; a pointer is its address, a
-uint64. The floats of 8 and 16 bits never compute: their lanes widen to float32 (exact), and a result is rounded
-back once.
+uint64. The floats of 8 and 16 bits never compute: their lanes widen to float32 (exact), and a result is
+rounded back once.
 
 Conversions work on bits, so that each rounds exactly once, whatever NumPy or ml_dtypes would do.
 """
@@ -144,8 +144,8 @@ def restore_float(lanes: Array, dtype: np.dtype[Any]) -> Array:
 def convert_float(lanes: Array, dtype: np.dtype[Any], rounding: Rounding = "rtne") -> Array:
     """Convert between float dtypes with one rounding.
 
-    Overflow gives infinity to nearest, and the largest number toward zero; a NaN becomes a quiet NaN. An 8-bit
-    float saturates at its largest number, infinities too (`blocklang.ir.float8`).
+    Overflow gives infinity to nearest, and the largest number toward zero; a NaN becomes a quiet NaN. An
+    8-bit float saturates at its largest number, infinities too (`blocklang.ir.float8`).
     """
     if lanes.dtype == dtype:
         return lanes

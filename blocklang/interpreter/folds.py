@@ -100,7 +100,8 @@ def tree_fold(combine: Combiner, lanes: Sequence[Array]) -> list[Array]:
 
 
 def matrix_chain(a: Array, b: Array, start: Array) -> Array:
-    """`start + a @ b`, for each element a chain of fused multiply-adds, k ascending. Leading axes are a batch.
+    """`start + a @ b`, for each element a chain of fused multiply-adds, k ascending. Leading axes are a
+    batch.
 
     float64 and 8-bit integers compute as they are (the latter in the dtype of `start`), other floats in
     float32.

@@ -30,7 +30,7 @@ import numpy as np
 
 from blocklang.diagnostics import ArgumentOverflow, LaunchError
 from blocklang.ir.float8 import FLOAT8
-from blocklang.ir.types import F16, F32, F64, I1, I32, I64, U64, PointerType, ScalarType
+from blocklang.ir.types import F32, I1, I32, I64, U64, PointerType, ScalarType
 from blocklang.jit.parameters import NO_DEFAULT, Parameter, Signature, parse_argument_type
 from blocklang.language.constexpr import constexpr
 from blocklang.language.descriptors import DescribedArgument
@@ -300,8 +300,8 @@ def _describe_float(parameter: Parameter, value: float, signature: Signature) ->
 
 
 def float_bits(type_: ScalarType, value: float) -> int:
-    """The bits of a Python float rounded to a float type, to nearest even, overflow to infinity (an 8-bit float
-    saturates)."""
+    """The bits of a Python float rounded to a float type, to nearest even, overflow to infinity (an 8-bit
+    float saturates)."""
     if type_.is_float8:
         return FLOAT8[type_.name].encode(value)
     with np.errstate(over="ignore"):
@@ -452,7 +452,8 @@ def _spec_from_text(parameter: Parameter, text: str, signature: Signature) -> Ty
     if type_ is None or divisor not in ("", str(DIVISOR)):
         raise signature.error(
             f"{text!r}, given for parameter {parameter.name!r}, is no type of an argument",
-            "write i1, i8 to i64, u8 to u64, fp8e5 and its kin, fp16, bf16, fp32 or fp64, `*` before one for an array of it, "
+            "write i1, i8 to i64, u8 to u64, fp8e5 and its kin, fp16, bf16, fp32 or fp64, "
+            "`*` before one for an array of it, "
             "and `:16` after it if its value or address is divisible by 16",
         )
     return typed_spec(type_, divisor != "")

@@ -102,6 +102,7 @@ from blocklang.language.maths import (
 from blocklang.language.memory import load, store
 from blocklang.language.order import bitonic_merge, gather, histogram, sort, topk
 from blocklang.language.reduction import argmax, argmin, max, min, reduce, reduce_or, sum, xor_sum
+from blocklang.language.scaled import dot_scaled
 from blocklang.language.scan import associative_scan, cumprod, cumsum, map_elementwise
 from blocklang.language.shape import (
     broadcast,
@@ -168,6 +169,7 @@ __all__ = [
     "debug_barrier",
     "div_rn",
     "dot",
+    "dot_scaled",
     "dtype",
     "erf",
     "exp",

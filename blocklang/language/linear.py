@@ -35,16 +35,17 @@ def dot(
         other: a block of shape [K, N], or [..., K, N] with the same leading axes, and the same element type:
             int8, fp16, bf16, fp32 or fp64. Two fp8 kinds may mix.
         acc: a block of shape [..., M, N] and the result's type, added to the product.
-        input_precision: 'ieee' (the default), or 'tf32' to round fp32 operands to tf32 first. 'tf32x3', 'bf16x3'
-            and 'bf16x6' ask for sums of products of parts, which 'ieee' is more precise than: they mean it.
+        input_precision: 'ieee' (the default), or 'tf32' to round fp32 operands to tf32 first. 'tf32x3',
+            'bf16x3' and 'bf16x6' ask for sums of products of parts, which 'ieee' is more precise than: they
+            mean it.
         allow_tf32: the older way to ask for 'tf32'; not together with `input_precision`.
         max_num_imprecise_acc: for fp8, at most K; every partial sum is exact to fp32.
         out_dtype: fp32 or fp16, the result's type for fp16 and fp8 operands.
 
     Returns:
-        A block [..., M, N]: fp32 for fp32 and bf16, `out_dtype` for fp16 and fp8, fp64 for fp64, int32 for int8.
-        Each element is a chain of fused multiply-adds, k ascending, from the accumulator on: in fp32 (fp64 for
-        fp64, int32 for int8), and rounded once at its end if the result is fp16.
+        A block [..., M, N]: fp32 for fp32 and bf16, `out_dtype` for fp16 and fp8, fp64 for fp64, int32 for
+        int8. Each element is a chain of fused multiply-adds, k ascending, from the accumulator on: in fp32
+        (fp64 for fp64, int32 for int8), and rounded once at its end if the result is fp16.
 
     Example:
         c = tl.dot(tl.zeros((16, 32), tl.float32), tl.zeros((32, 16), tl.float32))
@@ -77,7 +78,8 @@ def product_shape(left: tensor, right: tensor) -> tuple[int, ...]:
     a, b = block_shape(left), block_shape(right)
     if len(a) != len(b) or a[:-2] != b[:-2]:
         raise CompilationError(
-            f"cannot multiply {left.value.type} by {right.value.type}: input and other must have equal batch shapes",
+            f"cannot multiply {left.value.type} by {right.value.type}: "
+            "input and other must have equal batch shapes",
             help="reshape one side, or repeat it with `tl.broadcast_to`",
         )
     if a[-1] != b[-2]:

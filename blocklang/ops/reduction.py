@@ -102,9 +102,9 @@ def accumulator_element(op: Any) -> Type:
 class Dot(Operation):
     """Matrix product plus accumulator, of matrices or of two equally long rows of matrices. Computed in f32
     (f64 for f64, i32 for i8); an f16 accumulator is widened first and the result rounded once. The operands
-    have one element type, or are 8-bit floats of two kinds. input_precision="tf32" rounds f32 operands to tf32 first. The
-    chain of fused multiply-adds starts from the accumulator, or, with start="add", from 0 and the
-    accumulator is added at its end (what `acc += dot(a, b)` means).
+    have one element type, or are 8-bit floats of two kinds. input_precision="tf32" rounds f32 operands to
+    tf32 first. The chain of fused multiply-adds starts from the accumulator, or, with start="add", from 0 and
+    the accumulator is added at its end (what `acc += dot(a, b)` means).
 
     %c = dot %a, %b, %acc : block<64x32xf32>
     """

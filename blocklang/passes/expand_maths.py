@@ -16,9 +16,9 @@ becomes
       return
     }
 
-A function of a float of 8 or 16 bits is computed in f32 and rounded once at the end. `sqrt`, `floor`, `ceil`, `trunc`
-and `rint` stay: they are single instructions, or codegen knows how to do them exactly. A function without a
-recipe stays too.
+A function of a float of 8 or 16 bits is computed in f32 and rounded once at the end. `sqrt`, `floor`, `ceil`,
+`trunc` and `rint` stay: they are single instructions, or codegen knows how to do them exactly. A function
+without a recipe stays too.
 
 Requires: nothing; after it, constants are repeated, and what is uniform stands inside the loops.
 Keeps: the result's name and shape; every level.

@@ -9,8 +9,8 @@ folds to
     %c = constant value=-2147483648 : i32
 
 Not a pass by itself: `canonicalise` asks here first. Floats are computed by NumPy in the very type, f32 and
-f64 only; what another step would round (the floats of 8 and 16 bits) or a recipe computes (`exp`) is left, and so is a NaN
-whose bits matter.
+f64 only; what another step would round (the floats of 8 and 16 bits) or a recipe computes (`exp`) is left,
+and so is a NaN whose bits matter.
 """
 
 from __future__ import annotations

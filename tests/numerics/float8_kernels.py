@@ -1,4 +1,5 @@
-"""Kernels on 8-bit floats. Arrays are bytes, which the kernels read as a kind: so fp8e4b15 needs nothing special."""
+"""Kernels on 8-bit floats. Arrays are bytes, which the kernels read as a kind: so fp8e4b15 needs nothing
+special."""
 
 # mypy: ignore-errors
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """8-bit floats in both modes: casts over all codes and all f16 numbers, arithmetic, folds, arrays.
 
-The expected codes come from `blocklang.ir.float8`, one number at a time; tests/interpreter/test_float8.py holds
-that against tables and against ml_dtypes.
+The expected codes come from `blocklang.ir.float8`, one number at a time; tests/interpreter/test_float8.py
+holds that against tables and against ml_dtypes.
 """
 
 from __future__ import annotations
@@ -187,6 +187,6 @@ def test_names() -> None:
         (2, 15), (3, 7), (3, 8), (2, 16), (3, 15),
     ]  # fmt: skip
     for name, kind in KINDS.items():
-        assert kind.primitive_bitwidth == 8 and kind.itemsize == 1
-        assert kind.is_fp8() and kind.is_floating() and not kind.is_standard_floating()
+        assert (kind.primitive_bitwidth, kind.itemsize) == (8, 1)
+        assert (kind.is_fp8(), kind.is_floating(), kind.is_standard_floating()) == (True, True, False)
         assert [getattr(kind, f"is_{other}")() for other in KINDS] == [other == name for other in KINDS]

@@ -132,7 +132,7 @@ def _converting(element: ScalarType, *, tf32: bool) -> Convert:
 
 
 def pack_operands_outside(p: Nests, contract: Contract, op: Operation) -> None:
-    """Pack what a loop does not change before the loop; a batch is packed matrix by matrix, where it is read."""
+    """Pack before a loop what it does not change; a batch is packed matrix by matrix, where it is read."""
     if contract.acc.type.rank > 2:
         return
     element = accumulator_element(contract)
