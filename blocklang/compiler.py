@@ -35,11 +35,13 @@ class CompileOptions:
         target: the CPU; None for the host, or what BLOCKLANG_CPU names.
         schedule: makes the schedule; the default derives it from the kernel and the target.
         verify: check the IR after every pass.
+        enable_fp_fusion: `a * b + c` of floats is rounded once (`blocklang.passes.fuse_multiply_adds`).
     """
 
     target: Target | None = None
     schedule: Callable[[Kernel, Target], Schedule] = choose_schedule
     verify: bool = False
+    enable_fp_fusion: bool = False
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,7 @@ def _lower(
         schedule=options.schedule,
         verify_each=options.verify,
         observer=observer,
+        enable_fp_fusion=options.enable_fp_fusion,
     )
 
 

@@ -156,6 +156,7 @@ class JITFunction(KernelInterface):
         do_not_specialize: Sequence[str | int] = (),
         do_not_specialize_on_alignment: Sequence[str | int] = (),
         debug: bool = False,
+        enable_fp_fusion: bool = False,
         noinline: bool = False,
         repr: Callable[..., str] | None = None,
         launch_metadata: Callable[..., Any] | None = None,
@@ -169,6 +170,8 @@ class JITFunction(KernelInterface):
         self.interpret = interpret or _is_on(os.environ.get("BLOCKLANG_INTERPRET", ""))
         self.strict = strict
         self.debug = debug
+        self.enable_fp_fusion = enable_fp_fusion
+        self._default_options = LaunchOptions(debug, enable_fp_fusion, None, {})
         self.noinline = noinline
         self._repr = repr
         self._launch_metadata = launch_metadata
@@ -240,7 +243,7 @@ class JITFunction(KernelInterface):
         options, own = self._take_options(kwargs)
         values = self.signature.bind(args, own)
         described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
-        written = self._find_version((*[spec for spec, _ in described], options.debug)).written
+        written = self._find_version((*[spec for spec, _ in described], *options.switches)).written
         return {
             p.name: value
             for p, (_, value) in zip(self.params, described, strict=True)
@@ -252,7 +255,7 @@ class JITFunction(KernelInterface):
         return executable.compiled
 
     def _take_options(self, kwargs: Mapping[str, Any]) -> tuple[LaunchOptions, Mapping[str, Any]]:
-        return take_options(kwargs, self.signature, self.debug)
+        return take_options(kwargs, self.signature, self._default_options)
 
     def _start(self, grid: object, /, *args: Any, **kwargs: Any) -> Any:
         """The launch before any table exists; a `kernel[grid]` kept from then finds later ones through it."""
@@ -287,19 +290,23 @@ class JITFunction(KernelInterface):
         """The launch in interpreter mode."""
         from blocklang.jit.interpreting import (
             interpret_arguments,
+            interpret_fused,
         )  # only who interprets loads the interpreter
 
         options, own = self._take_options(kwargs)
         values = self.signature.bind(args, own)
         described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
         extents = self._extents(grid, values, options)
-        self._checked((*(spec for spec, _ in described), options.debug))
+        version = self._checked((*(spec for spec, _ in described), *options.switches))
+        if options.enable_fp_fusion:
+            interpret_fused(version.kernel, self.arg_names, described, extents)
+            return
         interpret_arguments(self.source, self.params, values, described, extents, _source_of)
 
-    def _checked(self, key: tuple[Spec | bool, ...]) -> None:
+    def _checked(self, key: tuple[Spec | bool, ...]) -> Version:
         """Compile the kernel as far as the frontend goes: what is refused there is not interpreted either."""
         try:
-            self._find_version(key)
+            return self._find_version(key)
         except CompilationError as error:
             raise as_interpreter_error(error) from None
 
@@ -311,7 +318,7 @@ class JITFunction(KernelInterface):
         values = self.signature.bind(args, own)
         described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
         specs = tuple([spec for spec, _ in described])
-        version = self._find_version((*specs, options.debug))
+        version = self._find_version((*specs, *options.switches))
         executable = self._executable(version, specs, described, options)
         return _Call(options, values, described, specs, version, executable)
 
@@ -352,7 +359,7 @@ class JITFunction(KernelInterface):
             constants: values of all other parameters by name; those with a default may be left out.
         """
         specs = specs_from_text(self.signature, signature, constants or {})
-        return Specialisation(tuple(self.arg_names), specs, CLASSES[0], self.debug)
+        return Specialisation(tuple(self.arg_names), specs, CLASSES[0], self.debug, self.enable_fp_fusion)
 
     def block_ir(self, specialisation: Specialisation) -> Kernel:
         """The kernel's Block IR, built anew."""
@@ -368,7 +375,8 @@ class JITFunction(KernelInterface):
 
     def compile(self, specialisation: Specialisation) -> CompiledKernel:
         """The compiled kernel of a specialisation, from memory if it was compiled before."""
-        version = self._find_version((*specialisation.specs, specialisation.debug))
+        switches = (specialisation.debug, specialisation.enable_fp_fusion)
+        version = self._find_version((*specialisation.specs, *switches))
         return self._find_executable(version, specialisation).compiled
 
     def _arguments(self, specs: Sequence[Spec]) -> list[Argument]:
@@ -391,7 +399,9 @@ class JITFunction(KernelInterface):
         alias = alias_class(arrays)
         executable = version.executables.get(alias)
         if executable is None:
-            specialisation = Specialisation(tuple(self.arg_names), specs, alias, options.debug)
+            specialisation = Specialisation(
+                tuple(self.arg_names), specs, alias, options.debug, options.enable_fp_fusion
+            )
             executable = self._find_executable(version, specialisation)
         return executable
 
@@ -455,7 +465,8 @@ class JITFunction(KernelInterface):
 
         kernel = clone_kernel(version.kernel)
         kernel.attributes["alias"] = specialisation.alias
-        compiled = compile_kernel(kernel, options=CompileOptions())
+        options = CompileOptions(enable_fp_fusion=specialisation.enable_fp_fusion)
+        compiled = compile_kernel(kernel, options=options)
         paths = {leaf.name: leaf.path for leaf in _typed_leaves(specialisation)}
         slots = tuple(paths[name] for name in compiled.abi.argument_names)
         return Executable(specialisation, compiled, LoadedKernel(compiled.abi, compiled.object_code), slots)
@@ -527,6 +538,7 @@ def jit(
     do_not_specialize: Sequence[str | int] = (),
     do_not_specialize_on_alignment: Sequence[str | int] = (),
     debug: bool = False,
+    enable_fp_fusion: bool = False,
     noinline: bool = False,
     repr: Callable[..., str] | None = None,
     launch_metadata: Callable[..., Any] | None = None,
@@ -542,6 +554,8 @@ def jit(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         do_not_specialize: parameters (names or positions) of which every value shares one version.
         do_not_specialize_on_alignment: parameters whose divisibility by 16 is not looked at.
         debug: versions of their own for a debugging compiler; it has no checks yet.
+        enable_fp_fusion: launches round `a * b + c` of floats once, as `fma`; a launch may say otherwise. In
+            interpreter mode such a launch runs the kernel's IR instead of its Python lines.
         noinline, repr, launch_metadata, version: accepted as Triton does.
 
     Example:

@@ -2,6 +2,9 @@
 
 Arguments are bound, described and refused as for compiled code, so a wrong launch says the same. An integer 1
 is not compiled in here: it is a run-time scalar like any other.
+
+With `enable_fp_fusion` what a line means depends on the lines around it, so the lines themselves cannot be
+run: such a launch evaluates the kernel's Block IR, fused as it would be for the compiler.
 """
 
 from __future__ import annotations
@@ -12,12 +15,16 @@ from typing import Any
 import numpy as np
 
 from blocklang.frontend import KernelSource
-from blocklang.interpreter import LaunchArgument, interpret_launch
+from blocklang.interpreter import LaunchArgument, interpret_launch, run_kernel
 from blocklang.interpreter.dtypes import dtype_of
-from blocklang.ir.types import I32, ScalarType
+from blocklang.ir.core import Kernel
+from blocklang.ir.rewriting import clone_kernel
+from blocklang.ir.types import I32, PointerType, ScalarType
 from blocklang.jit.parameters import Parameter
-from blocklang.jit.specialisation import Described, Payload, TupleSpec, TypedSpec
+from blocklang.jit.specialisation import Described, Payload, TupleSpec, TypedSpec, leaves_of
 from blocklang.language.constexpr import constexpr
+from blocklang.passes.fuse_multiply_adds import fuse_multiply_adds
+from blocklang.runtime.arrays import Array
 from blocklang.runtime.grids import Grid
 
 
@@ -42,6 +49,23 @@ def interpret_arguments(
         for parameter, value, description in zip(parameters, values, described, strict=True)
     }
     interpret_launch(source, arguments, grid, code_of=source_of)
+
+
+def interpret_fused(
+    kernel: Kernel, names: Sequence[str], described: Sequence[Described], grid: Grid
+) -> None:
+    """Run a launch of a kernel of level block whose sums of products are fused."""
+    fused = clone_kernel(kernel)
+    fuse_multiply_adds(fused)
+    given = {leaf.name: _run_time(leaf.spec.type, leaf.value) for leaf in leaves_of(names, described)}
+    run_kernel(fused, [given[argument.name] for argument in fused.args], grid)
+
+
+def _run_time(type_: ScalarType | PointerType, payload: Array | int | None) -> Any:
+    if not isinstance(payload, int):
+        return payload
+    assert isinstance(type_, ScalarType)
+    return _number(type_, payload)
 
 
 def _argument(is_constexpr: bool, value: Any, spec: object, payload: Payload) -> LaunchArgument:

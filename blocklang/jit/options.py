@@ -20,13 +20,20 @@ class LaunchOptions:
 
     Attributes:
         debug: ask for the version with checks (the compiler has none yet).
+        enable_fp_fusion: `a * b + c` of floats is rounded once.
         num_threads: at most so many threads; None for the default.
         values: every option as it was given, for a grid function.
     """
 
     debug: bool
+    enable_fp_fusion: bool
     num_threads: int | None
     values: Mapping[str, Any]
+
+    @property
+    def switches(self) -> tuple[bool, ...]:
+        """What versions of a kernel differ in besides their arguments."""
+        return (self.debug, self.enable_fp_fusion)
 
 
 def _is_power_of_two(value: object) -> bool:
@@ -60,34 +67,42 @@ _HINTS: dict[str, tuple[Callable[[object], bool], str]] = {
     ),
 }
 # Options that change results or promise progress: refused by name until they mean something, unless off.
-_NOT_YET = ("enable_fp_fusion", "launch_cooperative_grid", "sanitize_overflow")
-OPTION_NAMES = frozenset({*_HINTS, *_NOT_YET, "debug", "num_threads"})
-
-
-_NO_OPTIONS = LaunchOptions(False, None, {})
-_ONLY_DEBUG = LaunchOptions(True, None, {})
+_NOT_YET = ("launch_cooperative_grid", "sanitize_overflow")
+OPTION_NAMES = frozenset({*_HINTS, *_NOT_YET, "debug", "enable_fp_fusion", "num_threads"})
 
 
 def take_options(
-    kwargs: Mapping[str, Any], signature: Signature, debug: bool
+    kwargs: Mapping[str, Any], signature: Signature, default: LaunchOptions
 ) -> tuple[LaunchOptions, Mapping[str, Any]]:
     """The launch options among the keywords of a launch, and the other keywords.
+
+    Args:
+        default: the options of a launch that names none.
 
     Raises:
         LaunchError: an option has a value without meaning.
     """
     values = {n: v for n, v in kwargs.items() if n in OPTION_NAMES and n not in signature.by_name}
     if not values:
-        return (_ONLY_DEBUG if debug else _NO_OPTIONS), kwargs
+        return default, kwargs
     for name, value in values.items():
         if name in _HINTS and not _HINTS[name][0](value):
             raise signature.error(f"launch option {name} is {value!r}", f"it must be {_HINTS[name][1]}")
         if name in _NOT_YET and value:
             raise signature.error(f"launch option {name}={value!r} is not supported", f"leave out {name}")
     options = LaunchOptions(
-        bool(values.get("debug", debug)), _threads(values.get("num_threads"), signature), values
+        bool(values.get("debug", default.debug)),
+        _switch("enable_fp_fusion", values.get("enable_fp_fusion", default.enable_fp_fusion), signature),
+        _threads(values.get("num_threads"), signature),
+        values,
     )
     return options, {n: v for n, v in kwargs.items() if n not in values}
+
+
+def _switch(name: str, value: object, signature: Signature) -> bool:
+    if not isinstance(value, bool):
+        raise signature.error(f"launch option {name} is {value!r}", "it must be True or False")
+    return value
 
 
 def _threads(value: object, signature: Signature) -> int | None:

@@ -178,6 +178,7 @@ class Specialisation:
     specs: tuple[Spec, ...]
     alias: str
     debug: bool = False
+    enable_fp_fusion: bool = False
 
     def __str__(self) -> str:
         return (

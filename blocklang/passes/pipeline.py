@@ -23,6 +23,7 @@ from blocklang.passes.eliminate_common_subexpressions import eliminate_common_su
 from blocklang.passes.eliminate_dead_code import eliminate_dead_code
 from blocklang.passes.expand_maths import expand_maths
 from blocklang.passes.fuse_accumulators import fuse_accumulators
+from blocklang.passes.fuse_multiply_adds import fuse_multiply_adds
 from blocklang.passes.guard_accesses import guard_accesses
 from blocklang.passes.hoist_loop_invariants import hoist_loop_invariants
 from blocklang.passes.lower_to_tile import lower_to_tile
@@ -37,14 +38,25 @@ from blocklang.target import Device, Target
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass in its place: its name, what it does to a kernel, and why it stands here."""
+    """A pass in its place: its name, what it does to a kernel, and why it stands here.
+
+    Attributes:
+        is_fp_fusion: it runs only where the launch enables the fusion of floats.
+    """
 
     name: str
     run: Callable[[Kernel], None]
     why: str
+    is_fp_fusion: bool = False
 
 
 BLOCK_PASSES: tuple[Pass, ...] = (
+    Pass(
+        "fuse_multiply_adds",
+        fuse_multiply_adds,
+        "if the launch enables it; what is fused depends on the program as written",
+        is_fp_fusion=True,
+    ),
     Pass("canonicalise", canonicalise, "what is constant is folded, so that all below sees fewer forms"),
     Pass(
         "eliminate_common_subexpressions", eliminate_common_subexpressions, "equal offsets become one value"
@@ -117,6 +129,7 @@ def run_pipeline(
     schedule: Callable[[Kernel, Target], Schedule] = choose_schedule,
     verify_each: bool = False,
     observer: Observer | None = None,
+    enable_fp_fusion: bool = False,
 ) -> PipelineRun:
     """Take `kernel` from level block to placed; it is changed on the way.
 
@@ -124,6 +137,7 @@ def run_pipeline(
         schedule: makes the schedule from the abstract form.
         verify_each: check the rules of the IR after every pass.
         observer: called with a pass's name and the kernel after it.
+        enable_fp_fusion: products and sums of floats become fused multiply-adds.
     """
     seconds: dict[str, float] = {}
 
@@ -136,7 +150,8 @@ def run_pipeline(
 
     for one in BLOCK_PASSES + TILE_PASSES:
         started = time.perf_counter()
-        one.run(kernel)
+        if enable_fp_fusion or not one.is_fp_fusion:
+            one.run(kernel)
         finish(one.name, started, kernel)
     started = time.perf_counter()
     chosen = schedule(kernel, target)

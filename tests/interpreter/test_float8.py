@@ -79,7 +79,7 @@ def samples() -> Array:
     """float32: random bits, and the middles between neighbours of every kind with both their neighbours."""
     generator = np.random.default_rng(3)
     random = generator.integers(0, 1 << 32, 20000, np.uint32).view(np.float32)
-    middles = []
+    middles: list[Array] = []
     for kind in FLOAT8:
         finite = np.unique(np.abs(numbers_of(kind)[np.isfinite(numbers_of(kind))])).astype(np.float32)
         middle = (finite[1:] + finite[:-1]) / 2

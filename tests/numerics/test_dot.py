@@ -144,8 +144,7 @@ def test_fp8_kinds_may_mix(left: str, right: str) -> None:
         kernels.product, 1, a, b, acc, Out((3, m, n), "fp32"),
         M=m, N=n, K=k, RESULT=TYPES["fp32"], PRECISION="ieee",
     )  # fmt: skip
-    wide = a.astype(np.float32), b.astype(np.float32)
-    assert_same_bits(rows[1], chain(*wide, acc, "fp32"))
+    assert_same_bits(rows[1], chain(a.astype(np.float32), b.astype(np.float32), acc, "fp32"))
 
 
 @pytest.mark.parametrize("precision", ["tf32x3", "bf16x3", "bf16x6"])
@@ -160,16 +159,16 @@ def test_precisions_below_ieee_mean_ieee(precision: str) -> None:
         )
         for p in (precision, "ieee")
     ]  # fmt: skip
-    assert_same_bits(*rows)
+    assert_same_bits(rows[0], rows[1])
 
 
 def test_one_operand_in_two_precisions() -> None:
     a, b = operands("fp32", (5, 9, 6))
     rows = launch_one(kernels.two_precisions, 1, a, b, Out((2, 5, 9), "fp32"), M=5, N=9, K=6)
     zero = np.zeros((5, 9), np.float32)
-    tf32 = [rounded(v.astype(np.float64), "tf32").astype(np.float32) for v in (a, b)]
+    a_tf32, b_tf32 = (rounded(v.astype(np.float64), "tf32").astype(np.float32) for v in (a, b))
     assert_same_bits(rows[0], chain(a, b, zero, "fp32"))
-    assert_same_bits(rows[1], chain(*tf32, zero, "fp32"))
+    assert_same_bits(rows[1], chain(a_tf32, b_tf32, zero, "fp32"))
 
 
 def test_int8_wraps_in_int32() -> None:
