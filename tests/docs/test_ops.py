@@ -23,6 +23,7 @@ A, B, ACC = "block<64x16xf32>", "block<16x32xf32>", "block<64x32xf32>"
 
 # Operation: the types of its example's free values, where they are not the type of the first result.
 FREE_VALUES: dict[str, dict[str, str]] = {
+    "part": {"b": "buffer<8x64x32xf32>", "i": "i64"},
     "yield": {"a": BLOCK, "b": "i32"},
     "if": {"c": "i1"},
     "for": {"lo": "i32", "hi": "i32", "step": "i32"},

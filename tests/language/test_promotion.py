@@ -16,8 +16,10 @@ from blocklang.diagnostics import CompilationError
 from blocklang.language.dtypes import dtype
 from tests.language.recording import ALL_DTYPES, INTEGERS, block, record, result_dtype
 
-PAIRS = list(itertools.product(ALL_DTYPES, repeat=2))
-dtypes = st.sampled_from(ALL_DTYPES)
+FLOAT8 = [d for d in ALL_DTYPES if d.is_fp8()]
+WIDER = [d for d in ALL_DTYPES if not d.is_fp8()]
+PAIRS = list(itertools.product(WIDER, repeat=2))
+dtypes = st.sampled_from(WIDER)
 
 
 def expected(a: dtype, b: dtype) -> dtype:
@@ -39,6 +41,24 @@ def expected(a: dtype, b: dtype) -> dtype:
 def test_two_run_time_values(apply: Callable[[Any, Any], Any]) -> None:
     for a, b in PAIRS:
         assert result_dtype(apply, a, b) == expected(a, b), (a, b)
+
+
+def test_two_values_of_which_one_is_fp8() -> None:
+    """One kind stays, two give fp16, a wider float wins, bf16 makes fp32; an integer has no common type with
+    it."""
+    for a, b in itertools.product(FLOAT8, repeat=2):
+        assert result_dtype(operator.add, a, b) == (a if a == b else tl.float16)
+        assert result_dtype(operator.truediv, a, b) == (a if a == b else tl.float16)
+    for a, b in [*itertools.product(FLOAT8, WIDER), *itertools.product(WIDER, FLOAT8)]:
+        wide = b if a.is_fp8() else a
+        if wide.is_int():
+            with pytest.raises(CompilationError, match="unexpected type"):
+                result_dtype(operator.mul, a, b)
+        else:
+            assert result_dtype(operator.mul, a, b) == (tl.float32 if wide.is_bf16() else wide)
+    for a in FLOAT8:
+        assert result_dtype(lambda x: x * 2, a) == result_dtype(lambda x: 0.5 - x, a) == a
+        assert result_dtype(lambda x: x / 3.0, a) == a
 
 
 def test_comparisons_give_int1() -> None:

@@ -1,4 +1,5 @@
-"""Fusion of products and sums: golden cases. What the results are is tested in tests/numerics/test_fp_fusion.py."""
+"""Fusion of products and sums: golden cases. What the results are is tested in
+tests/numerics/test_fp_fusion.py."""
 
 from __future__ import annotations
 
