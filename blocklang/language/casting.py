@@ -89,8 +89,9 @@ def cast(input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any 
         bitcast: True reads the bits as the other type, which has the same width.
 
     Returns:
-        A tensor of the same shape. Float to integer truncates and saturates, NaN gives 0; anything to int1 is
-        `!= 0`; integers wrap, or extend by their own signedness.
+        A tensor of the same shape. Every conversion rounds once. Float to fp8 saturates at its largest
+        number, infinities too. Float to integer truncates and saturates, NaN gives 0; anything to int1 is `!=
+        0`; integers wrap, or extend by their own signedness.
 
     Example:
         half = tl.cast(tl.arange(0, 8), tl.float16)

@@ -10,14 +10,13 @@ from typing import Any
 
 from blocklang.diagnostics import CompilationError
 from blocklang.language import dtypes as tl
-from blocklang.language.arithmetic import operand, promote, truth
+from blocklang.language.arithmetic import promote, truth
 from blocklang.language.broadcasting import broadcast_together
 from blocklang.language.casting import cast_element
 from blocklang.language.constexpr import describe, static_bool, unwrap
-from blocklang.language.dtypes import dtype
-from blocklang.language.promotion import computation_type, literal_type
+from blocklang.language.promotion import computation_type
 from blocklang.language.registry import builtin
-from blocklang.language.tensor import constant, emit, tensor, to_tensor
+from blocklang.language.tensor import emit, tensor, to_tensor
 from blocklang.ops import elementwise as ops
 
 
@@ -242,39 +241,24 @@ def abs(x: Any) -> tensor:
 
 @builtin
 def fma(x: Any, y: Any, z: Any) -> tensor:
-    """`x * y + z` of floats with one rounding.
+    """`x * y + z` of floats with one rounding (fp8, fp16 and bf16: one to fp32, then one to the type).
+
+    The operands are promoted together, as those of an operator are; a number is fp32 or int32 here, not weak.
 
     Example:
         y = tl.fma(tl.zeros((8,), tl.float32), 2.0, 1.0)
     """
-    common = _common_type([x, y, z], "fma")
+    values = [to_tensor(v) for v in (x, y, z)]
+    common = values[0].dtype
+    for value in values[1:]:
+        common = computation_type(value.dtype, False, common, False)
     if not common.is_floating():
         raise CompilationError(f"fma needs floats, got {common}", help="write `x * y + z` for integers")
-    values = broadcast_together(*(_as(v, common) for v in (x, y, z)))
-    return emit(ops.Fma, *values)
+    return emit(ops.Fma, *broadcast_together(*(cast_element(v, common) for v in values)))
 
 
-def _as(value: Any, common: dtype) -> tensor:
-    plain = operand(value, "fma")
-    return cast_element(plain, common) if isinstance(plain, tensor) else constant(plain, common)
-
-
-def _common_type(values: list[Any], what: str) -> dtype:
-    operands = [operand(v, what) for v in values]
-    strong = [v for v in operands if isinstance(v, tensor)]
-    common: dtype | None = None
-    for value in strong:
-        common = value.dtype if common is None else computation_type(common, False, value.dtype, False)
-    for number in operands:
-        if not isinstance(number, tensor):
-            own = literal_type(number)
-            common = own if common is None else computation_type(common, False, own, True)
-    assert common is not None
-    return common
-
-
-def _floats(x: Any, y: Any, what: str) -> tuple[tensor, tensor]:
-    left, right = promote(x, y, what)
+def _floats(x: Any, y: Any, what: str, *, division: bool = False) -> tuple[tensor, tensor]:
+    left, right = promote(to_tensor(x), to_tensor(y), what, division=division)
     if not left.dtype.is_floating():
         raise CompilationError(
             f"{what} needs floats, got {left.dtype}", help="write `x / y`, or convert first"
@@ -284,7 +268,7 @@ def _floats(x: Any, y: Any, what: str) -> tuple[tensor, tensor]:
 
 @builtin
 def fdiv(x: Any, y: Any, ieee_rounding: Any = False) -> tensor:
-    """The correctly rounded quotient of floats in the operands' type (`/` gives fp32 for fp16).
+    """The correctly rounded quotient of floats, of the type that `/` gives; a number is fp32, not weak.
 
     Args:
         ieee_rounding: accepted; the quotient is always correctly rounded.
@@ -293,7 +277,7 @@ def fdiv(x: Any, y: Any, ieee_rounding: Any = False) -> tensor:
         y = tl.fdiv(tl.full((8,), 1.0, tl.float32), 3.0)
     """
     static_bool(ieee_rounding, "ieee_rounding")
-    return emit(ops.Div, *_floats(x, y, "fdiv"))
+    return emit(ops.Div, *_floats(x, y, "fdiv", division=True))
 
 
 @builtin

@@ -45,7 +45,8 @@ class IntegerBinary(Elementwise):
 
 
 class FloatUnary(Elementwise):
-    """Base of mathematical functions of one float. f16 and bf16 are computed in f32 and rounded once."""
+    """Base of mathematical functions of one float. Floats of 8 and 16 bits are computed in f32 and rounded
+    once."""
 
     source = operand(Float)
     output = result(lanes_like("source"))
@@ -53,7 +54,8 @@ class FloatUnary(Elementwise):
 
 @operation("add")
 class Add(Binary):
-    """Lane-wise sum; integers wrap, f16 and bf16 round once.
+    """Lane-wise sum; integers wrap. Floats of 8 and 16 bits are computed in f32 and rounded once, here and in
+    all operations below; an 8-bit float saturates (`blocklang.ir.float8`).
 
     %c = add %a, %b : block<128xf32>
     """
@@ -77,7 +79,7 @@ class Mul(Binary):
 
 @operation("div")
 class Div(Elementwise):
-    """Lane-wise float quotient, correctly rounded (f16 and bf16 through f32).
+    """Lane-wise float quotient, correctly rounded (floats of 8 and 16 bits through f32).
 
     %c = div %a, %b : block<128xf32>
     """
@@ -106,7 +108,7 @@ class Rem(Binary):
 
 @operation("fma")
 class Fma(Elementwise):
-    """Lane-wise `a * b + c` with one rounding (f16 and bf16: one rounding to f32, then one to the type).
+    """Lane-wise `a * b + c` with one rounding (8 and 16 bits: one rounding to f32, then one to the type).
 
     %d = fma %a, %b, %c : block<128xf32>
     """
@@ -222,9 +224,10 @@ class Select(Elementwise):
 class Cast(Elementwise):
     """Lane-wise conversion to another element type by value.
 
-    Float to a narrower float rounds to nearest even, or toward zero with rounding="rtz". Float to integer
-    truncates and saturates; NaN gives 0. Anything to i1 is `!= 0`. Integers wrap or extend by their own
-    signedness. A pointer converts to and from 64-bit integers and to other pointer types.
+    Float to a narrower float rounds to nearest even, or toward zero with rounding="rtz"; an 8-bit float
+    saturates at its largest number, infinities too. Float to integer truncates and saturates; NaN gives 0.
+    Anything to i1 is `!= 0`. Integers wrap or extend by their own signedness. A pointer converts to and from
+    64-bit integers and to other pointer types.
 
     %c = cast %a : block<128xf16>
     """

@@ -139,18 +139,35 @@ def test_sqrt_has_two_names(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FLOATS)
-def test_quotients_keep_the_type(name: str) -> None:
-    """`fdiv` and `div_rn`; fp16 and bf16 are divided in fp32 and rounded once more."""
+@pytest.mark.parametrize("function", [tl.fdiv, tl.div_rn])
+def test_quotients(function: Any, name: str) -> None:
+    """fp16 and bf16 are divided in fp32, which `fdiv` returns as `/` does, and `div_rn` rounds once more."""
     a, b = pairs(floats(name), floats(name))
+    result = "fp32" if function is tl.fdiv and name != "fp64" else name
     rows = launch_one(
-        binary, 4, a, b, Out((2, len(a)), name), len(a),
-        BLOCK=300, OPS=(tl.fdiv, tl.div_rn), RESULT=TYPES[name],
-    )  # fmt: skip
+        binary, 4, a, b, Out((1, len(a)), result), len(a), BLOCK=300, OPS=(function,), RESULT=TYPES[result]
+    )
     with np.errstate(all="ignore"):
         quotient = a.astype(np.float64) / b.astype(np.float64)
-    expected = as_float(as_float(quotient, "fp32").astype(np.float64), name) if name != "fp64" else quotient
-    for row in rows:
-        assert_same_bits(row, expected)
+    expected = as_float(as_float(quotient, "fp32").astype(np.float64), result) if name != "fp64" else quotient
+    assert_same_bits(rows[0], expected)
+
+
+def test_numbers_beside_fp16_are_fp32_in_fma_and_fdiv() -> None:
+    @bl.jit
+    def kernel(x, out):  # type: ignore[no-untyped-def]
+        half = tl.load(x)
+        tl.static_assert(tl.fma(half, 2.0, 1.0).dtype == tl.float32)
+        tl.static_assert(tl.fma(half, half, half).dtype == tl.float16)
+        tl.static_assert(tl.fma(half, 2, half).dtype == tl.float16)
+        tl.store(out, tl.fma(half, 0.1, 0.3))
+        tl.store(out + 1, tl.fdiv(half, 0.3))
+
+    x = np.array([1.5], np.float16)
+    tenth, three = np.array([0.1], np.float32), np.array([0.3], np.float32)
+    wide = x.astype(np.float32)
+    expected = np.concatenate([fma_f32(wide, tenth, three), wide / three])
+    assert_same_bits(launch_one(kernel, 1, x, Out((2,), "fp32")), expected)
 
 
 @pytest.mark.parametrize("name", FLOATS)
