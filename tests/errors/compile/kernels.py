@@ -244,30 +244,6 @@ def dot_accumulator(x, p, n, s, BLOCK: tl.constexpr):
     c = tl.dot(a, a, acc=tl.zeros((16, 16), tl.float16))
 
 
-def dot_batches(x, p, n, s, BLOCK: tl.constexpr):
-    a = tl.zeros((4, 16, 16), tl.float32)
-    c = tl.dot(a, tl.zeros((2, 16, 16), tl.float32))
-
-
-def dot_of_bytes(x, p, n, s, BLOCK: tl.constexpr):
-    a = tl.zeros((16, 16), tl.uint8)
-    c = tl.dot(a, a)
-
-
-def dot_precision_twice(x, p, n, s, BLOCK: tl.constexpr):
-    a = tl.zeros((16, 16), tl.float32)
-    c = tl.dot(a, a, input_precision="tf32", allow_tf32=True)
-
-
-def dot_scaled_scale(x, p, n, s, BLOCK: tl.constexpr):
-    a = tl.zeros((16, 64), tl.float8e5)
-    c = tl.dot_scaled(a, tl.zeros((16, 64), tl.uint8), "e5m2", a.T, None, "e5m2")
-
-
-def float8_and_integer(x, p, n, s, BLOCK: tl.constexpr):
-    y = tl.zeros((BLOCK,), tl.float8e5) + n
-
-
 def reshape_count(x, p, n, s, BLOCK: tl.constexpr):
     y = tl.reshape(tl.arange(0, BLOCK), (4, 4))
 
@@ -526,3 +502,27 @@ def histogram_of_rows(x, p, n, s, BLOCK: tl.constexpr):
 def histogram_without_bins(x, p, n, s, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(p + i, tl.histogram(i, n))
+
+
+def dot_batches(x, p, n, s, BLOCK: tl.constexpr):
+    a = tl.zeros((4, 16, 16), tl.float32)
+    c = tl.dot(a, tl.zeros((2, 16, 16), tl.float32))
+
+
+def dot_of_bytes(x, p, n, s, BLOCK: tl.constexpr):
+    a = tl.zeros((16, 16), tl.uint8)
+    c = tl.dot(a, a)
+
+
+def dot_precision_twice(x, p, n, s, BLOCK: tl.constexpr):
+    a = tl.zeros((16, 16), tl.float32)
+    c = tl.dot(a, a, input_precision="tf32", allow_tf32=True)
+
+
+def dot_scaled_scale(x, p, n, s, BLOCK: tl.constexpr):
+    a = tl.zeros((16, 64), tl.float8e5)
+    c = tl.dot_scaled(a, tl.zeros((16, 64), tl.uint8), "e5m2", a.T, None, "e5m2")
+
+
+def float8_and_integer(x, p, n, s, BLOCK: tl.constexpr):
+    y = tl.zeros((BLOCK,), tl.float8e5) + n
