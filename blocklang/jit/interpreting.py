@@ -51,9 +51,7 @@ def interpret_arguments(
     interpret_launch(source, arguments, grid, code_of=source_of)
 
 
-def interpret_fused(
-    kernel: Kernel, names: Sequence[str], described: Sequence[Described], grid: Grid
-) -> None:
+def interpret_fused(kernel: Kernel, names: Sequence[str], described: Sequence[Described], grid: Grid) -> None:
     """Run a launch of a kernel of level block whose sums of products are fused."""
     fused = clone_kernel(kernel)
     fuse_multiply_adds(fused)
