@@ -206,10 +206,11 @@ def _abi(kernel: Kernel, symbol: str) -> KernelAbi:
 
 
 def _written(kernel: Kernel) -> tuple[bool, ...]:
-    """Per argument, whether a store may go through it."""
+    """Per argument, whether a store or an atomic may go through it."""
     from blocklang.analysis.memory_hazards import base_pointer
-    from blocklang.ops.memory import Store
+    from blocklang.ir.declaration import Effect
 
-    bases = {base_pointer(op.pointer) for op in kernel.walk() if isinstance(op, Store)}
+    writers = [op for op in kernel.walk() if Effect.WRITE in op.effects]
+    bases = {base_pointer(op.segment("pointer")[0]) for op in writers}
     unknown = None in bases
     return tuple(isinstance(a.type, PointerType) and (unknown or a in bases) for a in kernel.args)

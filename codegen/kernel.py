@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blocklang.abi import SLOT_BYTES
+from blocklang.codegen.atomics import atomic_cas, atomic_rmw, fence
 from blocklang.codegen.contract import contract_buffers
 from blocklang.codegen.emitter import Emitter, Phi, llvm_scalar
 from blocklang.codegen.histogram import histogram_buffer
@@ -17,6 +18,7 @@ from blocklang.codegen.tree import tree_reduce
 from blocklang.codegen.values import Lane
 from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ir.types import I1, I32, U8, PointerType
+from blocklang.ops.atomics import AtomicCas, AtomicRmw, Fence
 from blocklang.ops.creation import NumPrograms, ProgramId
 from blocklang.ops.order import HistogramBuffer, SortBuffer
 from blocklang.ops.scan import ScanBuffers
@@ -50,6 +52,9 @@ def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
         ContractBuffers: contract_buffers,
         SortBuffer: sort_buffer,
         HistogramBuffer: histogram_buffer,
+        AtomicRmw: atomic_rmw,
+        AtomicCas: atomic_cas,
+        Fence: fence,
         ProgramId: grid_value,
         NumPrograms: grid_value,
     }

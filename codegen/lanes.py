@@ -109,6 +109,10 @@ class LaneEmitter:
                 self.values[op.result] = self.in_bounds(op)
             case Offset():
                 self.values[op.result] = self.offset(op)
+            case Load() if op.volatile:
+                self.emit.do("fence acq_rel")
+                self.values[op.result] = self.load(op)
+                self.emit.do("fence acq_rel")
             case Load():
                 self.values[op.result] = self.load(op)
             case Store():

@@ -1,18 +1,20 @@
 """When a load may be moved to where its value is read, and when it must happen where it stands (abstract
 Tile IR).
 
-Rules: an array that the launch may write is loaded once per
-lane, and no load moves past an operation that may write its memory; loads of other arrays may be moved and
-repeated. Which arguments may share memory is the kernel attribute `alias`: "disjoint" (no two arguments
-with a writer among them overlap), "same" (those that do are the same array), "unknown".
+Rules: an array that the launch may write is loaded once per lane, and no load moves past an operation that
+may write its memory, or past a fence (an atomic, a volatile load, a barrier); loads of other arrays may be
+moved and repeated. Which arguments may share memory is the kernel attribute `alias`: "disjoint" (no two
+arguments with a writer among them overlap), "same" (those that do are the same array), "unknown".
 """
 
 from __future__ import annotations
 
 from blocklang.analysis.lane_strides import LaneStrides
 from blocklang.ir.core import Kernel, Operation, Region, Value
+from blocklang.ir.declaration import Effect
 from blocklang.ir.types import PointerType
-from blocklang.ops.memory import Load, Offset, Store
+from blocklang.ops.atomics import Atomic, is_fence
+from blocklang.ops.memory import Load, Offset
 from blocklang.ops.tile import Iterate
 
 
@@ -41,12 +43,12 @@ class MemoryHazards:
 
     def __init__(self, kernel: Kernel) -> None:
         self.alias = kernel.attributes.get("alias", "unknown")
-        self.stores = [op for op in kernel.walk() if isinstance(op, Store)]
+        self.writers = [op for op in kernel.walk() if Effect.WRITE in op.effects]
         self.strides = LaneStrides(kernel)
 
-    def may_share(self, load: Load, store: Store) -> bool:
-        """True if the load may read memory that the store writes."""
-        read, written = base_pointer(load.pointer), base_pointer(store.pointer)
+    def may_share(self, load: Load, writer: Operation) -> bool:
+        """True if the load may read memory that the store or atomic writes."""
+        read, written = base_pointer(load.pointer), base_pointer(writer.segment("pointer")[0])
         if read is None or written is None:
             return True
         return read is written or self.alias != "disjoint"
@@ -57,13 +59,15 @@ class MemoryHazards:
         """
         if load.volatile:
             return "volatile"
-        writers = [store for store in self.stores if self.may_share(load, store)]
+        writers = [writer for writer in self.writers if self.may_share(load, writer)]
         if not writers:
             return ""
         reader = self._single_reader(op)
         if reader is None:
             return "loaded once: its array may be written"
         between = self._between(op, reader)
+        if between is not None and any(map(_holds_fence, between)):
+            return "loaded before a fence"
         for store in writers:
             if between is None or any(_contains(other, store) for other in between):
                 return "loaded before a store that may overwrite it"
@@ -85,7 +89,7 @@ class MemoryHazards:
                 m.is_identity for v, m in zip(user.inputs, user.maps, strict=True) if v in current.results
             ):
                 return None
-            if user.combine or not user.results:
+            if user.combine or not user.results or has_atomic(user):
                 return user
             current = user
 
@@ -95,17 +99,27 @@ class MemoryHazards:
             return None
         return region.ops[region.ops.index(first) + 1 : region.ops.index(last)]
 
-    def _same_lanes(self, load: Load, store: Store) -> bool:
+    def _same_lanes(self, load: Load, store: Operation) -> bool:
         """True if lane i of the load and lane i of the store have one address, as far as they share memory
         at all, and no two lanes share one.
         """
         offsets = _offsets(load.pointer)
-        if self.alias not in ("disjoint", "same") or offsets is None or offsets != _offsets(store.pointer):
+        pointer = store.segment("pointer")[0]
+        if self.alias not in ("disjoint", "same") or offsets is None or offsets != _offsets(pointer):
             return False
         owner = store.parent_op
         assert isinstance(owner, Iterate)
-        (form,) = self.strides.accesses(owner, [store.pointer])
+        (form,) = self.strides.accesses(owner, [pointer])
         return form.is_distinct(owner.space)
+
+
+def has_atomic(op: Iterate) -> bool:
+    """True if the lanes of `op` are atomic operations."""
+    return any(isinstance(inner, Atomic) for inner in op.body.ops)
+
+
+def _holds_fence(op: Operation) -> bool:
+    return is_fence(op) or any(is_fence(inner) for region in op.regions for inner in region.walk())
 
 
 def _contains(op: Operation, inner: Operation) -> bool:

@@ -6,12 +6,13 @@ package registers all evaluators.
 
 from __future__ import annotations
 
-from blocklang.interpreter import control, creation, elementwise, memory, order, reduction, scans, shape, tile
+from blocklang.interpreter import atomics, control, creation, elementwise, memory, order, reduction, scans, shape, tile
 from blocklang.interpreter.interpret import LaunchArgument, interpret_launch
 from blocklang.interpreter.run import run_kernel
 
 __all__ = [
     "LaunchArgument",
+    "atomics",
     "control",
     "creation",
     "elementwise",

@@ -52,6 +52,7 @@ class Machine:
         program, grid: this program's index and the extents, per axis.
         arenas: on-chip memory by space, as bytes (placed Tile IR).
         mask: live lanes of the body that is being evaluated; None if all are.
+        lanes: the shape of the lanes that are evaluated together.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Machine:
         self.grid = grid
         self.arenas = dict(arenas or {})
         self.mask: Array | None = None
+        self.lanes: tuple[int, ...] = ()
         self._data: dict[Value, Any] = {}
 
     def __getitem__(self, value: Value) -> Any:
@@ -122,6 +124,15 @@ class Machine:
             yield
         finally:
             self.mask = saved
+
+    @contextmanager
+    def over(self, lanes: tuple[int, ...]) -> Iterator[None]:
+        """Evaluate for lanes of this shape: effects take place once for each, uniform operands or not."""
+        saved, self.lanes = self.lanes, lanes
+        try:
+            yield
+        finally:
+            self.lanes = saved
 
     def live(self, mask: Array | None) -> Array | None:
         """The live lanes among those where `mask` holds; None if all are."""

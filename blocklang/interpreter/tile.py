@@ -28,7 +28,8 @@ def iterate(op: ops.Iterate, machine: Machine) -> list[Array]:
     space: tuple[int, ...] = op.space
     points = list(np.indices(space, dtype=np.int64, sparse=True))
     inputs = [_lanes_of(machine[v], m.exprs, points) for v, m in zip(op.inputs, op.maps, strict=True)]
-    yielded = [np.broadcast_to(lanes, space) for lanes in machine.yields(op.body, [*points, *inputs])]
+    with machine.over(space):
+        yielded = [np.broadcast_to(lanes, space) for lanes in machine.yields(op.body, [*points, *inputs])]
     if not op.combine:
         return yielded
     folded = [np.moveaxis(lanes, op.reduced, 0) for lanes in yielded]
@@ -146,7 +147,8 @@ def _yields_of_lanes(op: ops.Lanes, machine: Machine, index: Array) -> list[Arra
     if _holds_loops(op):
         rows = [machine.yields(op.body, [np.array(i, np.int64)]) for i in index]
         return [np.array([row[k] for row in rows], dtype) for k, dtype in enumerate(dtypes)]
-    return [np.broadcast_to(x, index.shape) for x in machine.yields(op.body, [index])]
+    with machine.over(index.shape):
+        return [np.broadcast_to(x, index.shape) for x in machine.yields(op.body, [index])]
 
 
 def _holds_loops(op: Operation) -> bool:

@@ -47,6 +47,16 @@ from blocklang.language.tensor import tensor, to_tensor  # first of those below:
 from blocklang.language.casting import cast  # isort: skip
 from blocklang.language.aggregate import aggregate as _aggregate
 from blocklang.language.aggregate import constexpr_function
+from blocklang.language.atomics import (
+    atomic_add,
+    atomic_and,
+    atomic_cas,
+    atomic_max,
+    atomic_min,
+    atomic_or,
+    atomic_xchg,
+    atomic_xor,
+)
 from blocklang.language.block_pointers import advance, make_block_ptr
 from blocklang.language.creation import arange, full, num_programs, program_id, zeros, zeros_like
 from blocklang.language.descriptors import (
@@ -147,6 +157,14 @@ __all__ = [
     "argmin",
     "associative_scan",
     "assume",
+    "atomic_add",
+    "atomic_and",
+    "atomic_cas",
+    "atomic_max",
+    "atomic_min",
+    "atomic_or",
+    "atomic_xchg",
+    "atomic_xor",
     "bfloat16",
     "bitonic_merge",
     "block_type",

@@ -11,10 +11,11 @@ from typing import Any
 
 from blocklang.diagnostics import CompilationError, CompileTimeAssertionFailure
 from blocklang.language.constexpr import describe, is_compile_time, static_int, unwrap
-from blocklang.language.context import is_silent
+from blocklang.language.context import current_builder, is_silent
 from blocklang.language.registry import builtin
 from blocklang.language.shape import block_shape
 from blocklang.language.tensor import tensor
+from blocklang.ops.atomics import Fence
 
 
 def _check_values(input: Any, values: Any, what: str) -> Any:
@@ -69,11 +70,12 @@ def assume(cond: Any) -> None:
 
 @builtin
 def debug_barrier() -> None:
-    """Wait for all lanes of the program: nothing to do, since operations follow one another.
+    """No access to an array that the launch writes moves across this point, in either direction.
 
     Example:
         tl.debug_barrier()
     """
+    current_builder().create(Fence)
 
 
 @builtin

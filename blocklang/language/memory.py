@@ -19,7 +19,8 @@ from blocklang.language.windows import Window
 from blocklang.ops.memory import CACHE_MODIFIERS_LOAD, CACHE_MODIFIERS_STORE, EVICTION_POLICIES, Load, Store
 
 
-def _pointer(value: Any, what: str) -> tensor:
+def checked_pointer(value: Any, what: str) -> tensor:
+    """`value` if it is a pointer or a block of pointers; `what` needs one."""
     if isinstance(value, tensor) and value.dtype.is_ptr():
         return value
     help = "pass the array itself to the kernel, and add offsets to it"
@@ -30,7 +31,8 @@ def _pointer(value: Any, what: str) -> tensor:
     )
 
 
-def _mask(value: Any) -> tensor | None:
+def checked_mask(value: Any) -> tensor | None:
+    """A mask as a value of the kernel; None if there is none."""
     plain = unwrap(value)
     if plain is None:
         return None
@@ -105,13 +107,13 @@ def load(
         padding = padding_of(block, padding_option)
         return emit(Load, pointers, mask=inside, other=None if inside is None else padding, **options)
     _refuse_block_pointer_options(boundary_check, padding_option)
-    address = _pointer(pointer, "load")
-    lanes = _mask(mask)
+    address = checked_pointer(pointer, "load")
+    lanes = checked_mask(mask)
     if lanes is None and unwrap(other) is not None:
         raise CompilationError(
             "`other` without `mask` has no meaning", help="give a mask, or leave `other` out"
         )
-    otherwise = None if unwrap(other) is None else _converted(other, address.dtype.element_ty)
+    otherwise = None if unwrap(other) is None else converted(other, address.dtype.element_ty)
     given = [v for v in (address, lanes, otherwise) if v is not None]
     shape = common_shape([shape_of(v.value.type) for v in given])
     return emit(
@@ -123,7 +125,7 @@ def load(
     )
 
 
-def _converted(value: Any, element: tl.dtype) -> tensor:
+def converted(value: Any, element: tl.dtype) -> tensor:
     """A value as it goes to memory. Other than an operand, a number is cast: one that does not fit wraps."""
     plain = unwrap(value)
     if isinstance(plain, (bool, int, float)) and element.is_floating():
@@ -166,13 +168,13 @@ def store(
         write_block(pointers, _of_block(value, block), inside, **options)
         return
     _refuse_block_pointer_options(boundary_check, "")
-    address = _pointer(pointer, "store")
+    address = checked_pointer(pointer, "store")
     _refuse_const(address)
-    stored, lanes = _converted(value, address.dtype.element_ty), _mask(mask)
+    stored, lanes = converted(value, address.dtype.element_ty), checked_mask(mask)
     shape = shape_of(address.value.type)
     for operand, what in ((stored, "value"), (lanes, "mask")):
         if operand is not None:
-            _check_fits(operand, what, address, shape)
+            check_fits(operand, what, address, shape)
     write_block(
         address,
         broadcast_block(stored, shape),
@@ -197,7 +199,7 @@ def write_block(pointers: tensor, value: tensor, mask: tensor | None, **options:
 def _of_block(value: Any, block: block_pointer) -> tensor:
     """A value that is stored through a block pointer: of its shape and element type, or a number."""
     plain = unwrap(value)
-    stored = _converted(value, block.element) if isinstance(plain, (bool, int, float)) else to_tensor(value)
+    stored = converted(value, block.element) if isinstance(plain, (bool, int, float)) else to_tensor(value)
     if stored.dtype != block.element:
         raise CompilationError(
             f"Block element type {block.element} and value element type {stored.dtype} mismatch",
@@ -211,7 +213,8 @@ def _of_block(value: Any, block: block_pointer) -> tensor:
     return spread(stored, block.extents)
 
 
-def _check_fits(operand: tensor, what: str, address: tensor, shape: tuple[int, ...]) -> None:
+def check_fits(operand: tensor, what: str, address: tensor, shape: tuple[int, ...]) -> None:
+    """Raise CompilationError unless a value or mask broadcasts to the pointers' shape."""
     own = shape_of(operand.value.type)
     fits = len(own) <= len(shape) and all(
         n in (1, m) for n, m in zip(reversed(own), reversed(shape), strict=False)

@@ -269,6 +269,38 @@ class tensor:
         """See `item`."""
         return shape.item(self)
 
+    def atomic_add(self, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+        """See `atomic_add`."""
+        return atomics.atomic_add(self, val, mask, sem, scope)
+
+    def atomic_max(self, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+        """See `atomic_max`."""
+        return atomics.atomic_max(self, val, mask, sem, scope)
+
+    def atomic_min(self, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+        """See `atomic_min`."""
+        return atomics.atomic_min(self, val, mask, sem, scope)
+
+    def atomic_and(self, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+        """See `atomic_and`."""
+        return atomics.atomic_and(self, val, mask, sem, scope)
+
+    def atomic_or(self, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+        """See `atomic_or`."""
+        return atomics.atomic_or(self, val, mask, sem, scope)
+
+    def atomic_xor(self, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+        """See `atomic_xor`."""
+        return atomics.atomic_xor(self, val, mask, sem, scope)
+
+    def atomic_xchg(self, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+        """See `atomic_xchg`."""
+        return atomics.atomic_xchg(self, val, mask, sem, scope)
+
+    def atomic_cas(self, cmp: Any, val: Any, sem: Any = None, scope: Any = None) -> tensor:
+        """See `atomic_cas`."""
+        return atomics.atomic_cas(self, cmp, val, sem, scope)
+
     def sum(self, axis: Any = None, keep_dims: Any = False, dtype: Any = None) -> tensor:
         """See `sum`."""
         return reduction.sum(self, axis, keep_dims, dtype)
@@ -467,4 +499,4 @@ def is_block(value: tensor) -> bool:
 
 
 # These modules need the class above, and the class calls them.
-from blocklang.language import arithmetic, casting, maths, order, reduction, scan, shape, standard  # noqa: E402
+from blocklang.language import arithmetic, atomics, casting, maths, order, reduction, scan, shape, standard  # noqa: E402

@@ -7,19 +7,6 @@ _NO_SUBSTITUTE = "there is no substitute yet"
 NOT_BUILT_YET: dict[str, str | None] = {
     **dict.fromkeys(
         (
-            "atomic_add",
-            "atomic_max",
-            "atomic_min",
-            "atomic_and",
-            "atomic_or",
-            "atomic_xor",
-            "atomic_xchg",
-            "atomic_cas",
-        ),
-        "write one partial result per program, and combine them in a second kernel",
-    ),
-    **dict.fromkeys(
-        (
             *("rand", "randn", "randint", "rand4x", "randn4x", "randint4x", "philox", "philox_impl"),
             *("pair_uniform_to_normal", "uint_to_uniform_float"),
         ),

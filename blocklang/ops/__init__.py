@@ -4,6 +4,7 @@ elementwise   arithmetic, comparison, bits, selection, casts, mathematical funct
 creation      constants, arange, splat, program_id
 shape         expand_dims, broadcast, reshape, trans
 memory        offset, load, store
+atomics       atomic_rmw, atomic_cas, fence
 reduction     reduce, arg_reduce, reduce_with, dot
 scan          scan, map_elementwise
 order         sort, topk, gather, histogram
@@ -13,6 +14,6 @@ tile          Tile IR: iterate, contract; buffer, lanes, group, ...
 
 from __future__ import annotations
 
-from blocklang.ops import control, creation, elementwise, memory, order, reduction, scan, shape, tile
+from blocklang.ops import atomics, control, creation, elementwise, memory, order, reduction, scan, shape, tile
 
-__all__ = ["control", "creation", "elementwise", "memory", "order", "reduction", "scan", "shape", "tile"]
+__all__ = ["atomics", "control", "creation", "elementwise", "memory", "order", "reduction", "scan", "shape", "tile"]

@@ -65,6 +65,7 @@ from blocklang.abi import AccessCounts, CountedAccess
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.types import I32, I64, PointerType, ScalarType
+from blocklang.ops.atomics import Atomic, AtomicRmw
 from blocklang.ops.control import Condition, For, If, While, Yield
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import Add, And, Cast, Compare, Maximum, Minimum, Mul, Sub
@@ -170,11 +171,16 @@ def _enclosing_lanes(op: Operation) -> Lanes | None:
     return parent
 
 
+def _mask_of(op: Operation) -> Value | None:
+    return op.mask if isinstance(op, (Load, Store, AtomicRmw)) else None
+
+
 def _split_mask(op: Operation) -> tuple[tuple[_Range, ...], tuple[Value, ...]]:
     """The mask of an access as ranges of indices and other conditions."""
     ranges: list[_Range] = []
     flags: list[Value] = []
-    pending = [op.mask] if isinstance(op, (Load, Store)) and op.mask is not None else []
+    mask = _mask_of(op)
+    pending = [mask] if mask is not None else []
     while pending:
         mask = pending.pop()
         producer = mask.defining_op
@@ -216,7 +222,7 @@ def _is_same_in_all(value: Value, body: Region) -> bool:
     if op is None:  # the index of a loop inside; what such a loop carries differs between lanes
         loop = value.owner.parent if isinstance(value.owner, Region) else None
         return isinstance(loop, For) and value is loop.body.args[0]
-    if op.regions or isinstance(op, (Load, Read)):
+    if op.regions or isinstance(op, (Load, Read, Atomic)):
         return False
     return all(_is_same_in_all(v, body) for v in op.operands)
 
@@ -238,6 +244,10 @@ def _moved_by(op: Operation) -> Iterator[_Moved]:
     match op:
         case Load() | Store():
             yield _Moved(op, "global", isinstance(op, Store), pointee(op.pointer.type).bytes)
+        case Atomic():
+            size = pointee(op.segment("pointer")[0].type).bytes
+            yield _Moved(op, "global", False, size)
+            yield _Moved(op, "global", True, size)
         case Read() | Write():
             yield _Moved(op, _space_of(op.buffer), isinstance(op, Write), op.buffer.type.element.bytes)
         case TreeReduce():
@@ -298,7 +308,7 @@ def _fold_lanes(op: Operation, lanes: Lanes) -> Value:
 def _thread(op: Operation, lanes: Lanes) -> Value:
     """Per lane how often `op` moves, at the end of the body of `lanes`: carried through what lies between."""
     builder = Builder.after_op(op)
-    mask = op.mask if isinstance(op, (Load, Store)) else None
+    mask = _mask_of(op)
     if mask is None:
         moves = builder.value(Constant, value=1, result_types=[I32])
     else:

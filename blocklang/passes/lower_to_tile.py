@@ -50,6 +50,7 @@ from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.index_map import Binary, Const, IndexMap, compose, identity_map
 from blocklang.ir.rewriting import clone_operation, inline_region
 from blocklang.ir.types import I32, I64, BlockType, Type, element_type, shape_of, with_shape
+from blocklang.ops.atomics import Atomic
 from blocklang.ops.control import Yield
 from blocklang.ops.creation import Arange, Constant, Splat
 from blocklang.ops.elementwise import Add, Cast, Compare, Elementwise, Rem, Select
@@ -60,7 +61,7 @@ from blocklang.ops.shape import Cat, ShapeOperation
 from blocklang.ops.tile import Contract, Iterate
 
 _READS_VIEWS = (
-    *(ShapeOperation, Cat, Elementwise, Store, Splat),
+    *(ShapeOperation, Cat, Elementwise, Store, Atomic, Splat),
     *(Reduce, ArgReduce, ReduceWith, MapElementwise, Dot),
 )
 
@@ -122,6 +123,8 @@ class _Lowering:
             case Store() if shape_of(op.pointer.type):
                 self.lanewise(builder, op, shape_of(op.pointer.type))
                 op.erase()
+            case Atomic() if shape_of(op.segment("pointer")[0].type):
+                self.atomic(builder, op)
             case Arange():
                 self.replace(
                     op,
@@ -139,7 +142,9 @@ class _Lowering:
             new.name = old.name
         op.replace_with(*values)
 
-    def lanewise(self, builder: Builder, op: Operation, shape: tuple[int, ...]) -> list[Value]:
+    def lanewise(
+        self, builder: Builder, op: Operation, shape: tuple[int, ...], *, results: bool = True
+    ) -> list[Value]:
         """The iteration whose body is `op` on one lane."""
         blocks = list(dict.fromkeys(v for v in op.operands if isinstance(v.type, BlockType)))
 
@@ -149,9 +154,19 @@ class _Lowering:
                 result.type = element_type(result.type)
                 result.name = ""
             b.insert(lane)
-            return lane.results
+            return lane.results if results else []
 
-        return self.iterate(builder, blocks, shape, [r.type for r in op.results], body)
+        types = [r.type for r in op.results] if results else []
+        return self.iterate(builder, blocks, shape, types, body)
+
+    def atomic(self, builder: Builder, op: Atomic) -> None:
+        """An iteration with the effect, and with the old elements if anybody reads them."""
+        shape = shape_of(op.result.type)
+        if op.result.uses:
+            self.replace(op, self.lanewise(builder, op, shape))
+        else:
+            self.lanewise(builder, op, shape, results=False)
+            op.erase()
 
     def iterate(
         self,

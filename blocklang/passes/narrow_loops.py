@@ -62,6 +62,7 @@ from blocklang.ir.builder import Builder
 from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ir.rewriting import clone_operation
 from blocklang.ir.types import I1, I32, PointerType, element_type
+from blocklang.ops.atomics import AtomicCas, AtomicRmw
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import And, Cast, Elementwise, Maximum, Minimum, Select
 from blocklang.ops.memory import Load, Store
@@ -113,7 +114,9 @@ def _candidate(loop: Operation) -> set[Bounds]:
         return _foldable(loop)
     common: set[Bounds] | None = None
     for op in loop.regions[0].walk():
-        if isinstance(op, Store):
+        if isinstance(op, AtomicCas):  # has no mask: every lane counts
+            return set()
+        if isinstance(op, (Store, AtomicRmw)):
             own = set(_own_bounds(op.mask, loop))
             common = own if common is None else common & own
         elif isinstance(op, Write) and isinstance(loop, Group):

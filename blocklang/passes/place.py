@@ -22,7 +22,7 @@ Before (abstract), one operation at a time; after (placed), fused loops over lan
       return
     }
 
-Every root (a store, a reduction, a scan, a sort, a matrix product, a value carried by control flow) becomes a
+Every root (a store, an atomic, a reduction, a scan, a sort, a matrix product, a value carried by control flow) becomes a
 nest of `group` loops around one `lanes` loop. What it reads is computed inside, recursively, at the lane's
 indices, except for values that the schedule keeps: those live in buffers. A kept value is written by the
 first loop that reads it lane by lane, or else by a loop of its own.
@@ -33,6 +33,7 @@ of them touches.
 
 from __future__ import annotations
 
+from blocklang.analysis.memory_hazards import has_atomic
 from blocklang.ir.core import Kernel, Operation, Region
 from blocklang.ir.rewriting import clone_operation
 from blocklang.ops.control import For, If, While
@@ -77,8 +78,8 @@ class _Placer:
         match op:
             case Iterate() if op.combine:
                 place_reduction(nests, op)
-            case Iterate() if not op.results:
-                nests.store(op)
+            case Iterate() if not op.results or has_atomic(op):
+                nests.effect(op)
             case Iterate():
                 self.producer(op)
             case Contract():

@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from blocklang.analysis.lane_strides import LaneForm, LaneStrides
-from blocklang.analysis.memory_hazards import MemoryHazards
+from blocklang.analysis.memory_hazards import MemoryHazards, has_atomic
 from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ir.index_map import IndexMap, coefficient, compose, identity_map
 from blocklang.ir.printer import Printer
 from blocklang.ir.types import BlockType, ScalarType, element_type, shape_of
+from blocklang.ops.atomics import Atomic
 from blocklang.ops.control import ControlFlow, For, While
 from blocklang.ops.elementwise import FUNCTIONS, Cast, Div, Elementwise
 from blocklang.ops.memory import Load, Store, pointee
@@ -35,6 +36,7 @@ DEAR = tuple({*FUNCTIONS.values(), Div, For, While} - CHEAP_FUNCTIONS)
 # Loops that mostly move data: one vector of this size a step. Measured with 64-byte registers: adding 2^24
 # floats takes 6.1 ms so, and 6.4 to 6.8 ms with one to four whole vectors a step.
 STREAM_BYTES = 32
+ATOMIC_LANES = 8  # lanes per step of an atomic
 
 
 @dataclass(frozen=True)
@@ -106,10 +108,10 @@ class Labels:
 
 
 def is_root(op: Operation) -> bool:
-    """True if `op` gets loops of its own: a store, a reduction, a scan, a matrix product, a sort, ..."""
+    """True if `op` gets loops of its own: a store, an atomic, a reduction, a scan, a product, a sort, ..."""
     if isinstance(op, (Contract, Scan, WholeBlock)):
         return True
-    return isinstance(op, Iterate) and (bool(op.combine) or not op.results)
+    return isinstance(op, Iterate) and (bool(op.combine) or not op.results or has_atomic(op))
 
 
 def is_producer(value: Value) -> bool:
@@ -217,15 +219,20 @@ class _Chooser:
             lane_axis = wide_axes[-1]
         order = (*(a for a in range(rank) if a != lane_axis), lane_axis)
         width = self.width(op, op.space[lane_axis], widest, dear)
+        if has_atomic(op):  # lanes leave their vectors one by one: that is code for each
+            width = min(width, ATOMIC_LANES)
         if not op.results and not dear and computed <= moved:
             width = min(width, max(STREAM_BYTES // widest, 1))
         return LoopSchedule(order, width)
 
     def may_walk_in_any_order(self, op: Iterate) -> bool:
-        """True unless lanes that store to one address could change places: the last in row-major order wins.
+        """True unless lanes that store to one address could change places: the last in row-major order wins,
+        and atomics follow one another.
         Of strides that are given at run time it is taken that rows do not overlap.
         """
         for access, form in self.accesses(op):
+            if isinstance(access, Atomic):
+                return False
             if not isinstance(access, Store):
                 continue
             if None in form.strides and form.bits >= 32:
@@ -277,8 +284,9 @@ class _Chooser:
                     stack.append((producer, compose(inner, map, op.space)))
 
     def accesses(self, op: Iterate) -> list[tuple[Operation, LaneForm]]:
-        accesses = [inner for inner in op.body.walk() if isinstance(inner, (Load, Store))]
-        return list(zip(accesses, self.strides.accesses(op, [a.pointer for a in accesses]), strict=True))
+        accesses = [inner for inner in op.body.walk() if isinstance(inner, (Load, Store, Atomic))]
+        pointers = [a.segment("pointer")[0] for a in accesses]
+        return list(zip(accesses, self.strides.accesses(op, pointers), strict=True))
 
     def element_bytes(self, op: Iterate) -> list[int]:
         values = [i.value for i in op.body.walk() if isinstance(i, Store)] or list(op.results)

@@ -23,6 +23,7 @@ from blocklang.ir.core import Operation, Value
 from blocklang.ir.float8 import FLOAT8
 from blocklang.ir.types import ScalarType, ShapedType, element_type
 from blocklang.ops import elementwise as ops
+from blocklang.ops.atomics import Atomic
 from blocklang.ops.memory import Load, Store
 from blocklang.passes.fold import fold, fold_integers
 from blocklang.passes.uniform import Number, constant_of, is_uniform, make_constant, replace, scalar_of
@@ -34,8 +35,8 @@ _NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "e
 
 
 def simplify_elementwise(op: Operation) -> bool:
-    """Apply the first rule that fits a lane-wise operation, or a store. True if one did."""
-    if not isinstance(op, (ops.Elementwise, Store)):
+    """Apply the first rule that fits a lane-wise operation, or one on memory. True if one did."""
+    if not isinstance(op, (ops.Elementwise, Store, Atomic)):
         return False
     return any(rule(op) for rule in (_fold, _keep_scalars, *_RULES.get(type(op), ())))
 
@@ -52,7 +53,7 @@ def _keep_scalars(op: Operation) -> bool:
     """Read scalars in place of uniform blocks: beside a block of other lanes, or all under one splat."""
     uniform = [i for i, v in enumerate(op.operands) if isinstance(v.type, ShapedType) and is_uniform(v)]
     others = [v for v in op.operands if not is_uniform(v)]
-    if isinstance(op, (Load, Store)):
+    if isinstance(op, (Load, Store, Atomic)):
         uniform = [i for i in uniform if i != 0]  # the pointers give the shape
     elif not others:
         return bool(uniform) and _compute_scalar(op)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Operation
+from blocklang.ops.atomics import AtomicRmw
 from blocklang.ops.memory import Load, Offset, Store
 from blocklang.passes.uniform import constant_of, make_constant, replace
 
@@ -28,6 +29,8 @@ def simplify_memory(op: Operation) -> bool:
             _load_without_mask(op)
         case Store() if op.mask is not None and constant_of(op.mask) is not None:
             _store_without_mask(op)
+        case AtomicRmw() if op.mask is not None and constant_of(op.mask):
+            op.set_segment("mask", [])
         case _:
             return False
     return True

@@ -283,11 +283,15 @@ class Nests:
 
     # ---- moving whole blocks ----
 
-    def store(self, op: Iterate) -> None:
-        """The loops of an iteration that only has effects."""
+    def effect(self, op: Iterate) -> None:
+        """The loops of an iteration that has effects; what it results in goes into buffers."""
         self.materialise_unaligned(op.inputs, op.space, op.maps)
+        targets = [self.buffer(as_shaped(r.type), r.name or "old") for r in op.results]
         with self.nest(op.space, self.schedule.loops[self.labels.of(op)]) as (nest, builder):
-            self.body(builder, nest, op)
+            lanes = self.body(builder, nest, op)
+            for target, lane in zip(targets, lanes, strict=True):
+                builder.create(Write, target, lane, self.ssa(builder, nest, identity_indices(len(op.space))))
+        self.buffers.update(zip(op.results, targets, strict=True))
 
     def write_blocks(self, targets: Sequence[tuple[Value, Value]]) -> None:
         """Fill buffers of one shape with the lanes of block values, in one loop."""
