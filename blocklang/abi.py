@@ -17,6 +17,7 @@ bytes of its slot (little-endian; a bool as a byte 0 or 1); a pointer is the add
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from blocklang.diagnostics import Location
@@ -24,6 +25,15 @@ from blocklang.ir.types import PointerType, ScalarType
 
 SLOT_BYTES = 8
 SCRATCH_ALIGNMENT = 64
+
+# The list of events, whose address stands in the slot behind the arguments of a kernel that has any: the last
+# record pushed, and how many found no memory.
+EVENTS_HEAD = 0
+EVENTS_LOST = 8
+# A record: the address of the one pushed before it, the number of the operation in `KernelAbi.events`, the
+# linear id of the program; behind them all elements of a printed value as they lie in memory, or the first
+# lane for which an assertion failed, an i32. Records are memory of the C library's `malloc`.
+EVENT_HEADER_BYTES = 24
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,37 @@ class BufferPlan:
 
 
 @dataclass(frozen=True)
+class EventOperation:
+    """A print or an assertion of a kernel.
+
+    Attributes:
+        is_assertion: False for a print.
+        text: what stands before each printed value, or the assertion's message.
+        type: of the printed elements; None if there is no value.
+        shape: of the block; () for scalars.
+        hex: show the bits.
+        location: the user's line.
+    """
+
+    is_assertion: bool
+    text: str
+    type: ScalarType | PointerType | None
+    shape: tuple[int, ...]
+    hex: bool
+    location: Location
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element in a record."""
+        return 0 if self.type is None else self.type.bytes
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes of a record behind its header."""
+        return self.element_bytes * (1 if self.is_assertion else math.prod(self.shape))
+
+
+@dataclass(frozen=True)
 class KernelAbi:
     """What a launch must know of a compiled kernel.
 
@@ -49,6 +90,7 @@ class KernelAbi:
         written: per argument, True if the kernel may store through it.
         scratch_bytes: size of the arena that each worker provides.
         buffers: the memory plan, for reports and the emulator.
+        events: what its programs print and assert, by number.
     """
 
     name: str
@@ -57,6 +99,7 @@ class KernelAbi:
     written: tuple[bool, ...]
     scratch_bytes: int
     buffers: tuple[BufferPlan, ...] = field(default=())
+    events: tuple[EventOperation, ...] = field(default=())
 
     @property
     def argument_bytes(self) -> int:

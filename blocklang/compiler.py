@@ -13,14 +13,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from blocklang.abi import AccessCounts, KernelAbi, SpaceUsage
+from blocklang.abi import AccessCounts, EventOperation, KernelAbi, SpaceUsage
+from blocklang.codegen.events import events_of
 from blocklang.codegen.kernel import emit_module
 from blocklang.codegen.objects import MachineCode, compile_module
 from blocklang.depth import deep_recursion
 from blocklang.ir.core import Kernel
 from blocklang.ir.rewriting import clone_kernel
-from blocklang.ir.types import PointerType, ScalarType
+from blocklang.ir.types import PointerType, ScalarType, element_type, shape_of
 from blocklang.lazy import cached_property
+from blocklang.ops.events import DeviceAssert, DevicePrint, Event
 from blocklang.passes.pipeline import PipelineRun, run_device_passes, run_pipeline
 from blocklang.passes.plan_memory import memory_plan, scratch_bytes
 from blocklang.passes.schedule import Schedule, choose_schedule
@@ -202,7 +204,21 @@ def _abi(kernel: Kernel, symbol: str) -> KernelAbi:
         written=_written(kernel),
         scratch_bytes=scratch_bytes(kernel),
         buffers=memory_plan(kernel),
+        events=tuple(map(_event, events_of(kernel))),
     )
+
+
+def _event(op: Event) -> EventOperation:
+    """What the launching thread must know of a print or an assertion."""
+    if isinstance(op, DeviceAssert):
+        failing = op.failing.type
+        assert isinstance(failing, ScalarType)
+        return EventOperation(True, op.message, failing, op.shape, False, op.location)
+    assert isinstance(op, DevicePrint)
+    if op.value is None:
+        return EventOperation(False, op.title, None, (), op.hex, op.location)
+    type_ = op.value.type
+    return EventOperation(False, op.title, element_type(type_), shape_of(type_), op.hex, op.location)
 
 
 def _written(kernel: Kernel) -> tuple[bool, ...]:

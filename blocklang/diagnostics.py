@@ -15,6 +15,7 @@ The tree:
     │   ├── UnsupportedLanguageConstruct  Python that a kernel cannot contain
     │   ├── CompileTimeAssertionFailure   `static_assert` was false
     │   └── InterpreterError              the kernel failed in interpreter mode
+    ├── DeviceAssertionError              an assertion of a running program did not hold
     ├── LaunchError                       the launch or its arguments are at fault
     │   ├── UnknownArgument               a keyword is neither a parameter nor an option; a KeyError too
     │   └── ArgumentOverflow              no 64-bit integer holds the argument; an OverflowError too
@@ -148,6 +149,10 @@ class CompileTimeAssertionFailure(CompilationError):
 
 class InterpreterError(CompilationError):
     """The kernel failed while it was interpreted: an address outside its array, for instance."""
+
+
+class DeviceAssertionError(BlocklangError, AssertionError):
+    """An assertion of a running program did not hold. Also an `AssertionError`."""
 
 
 class LaunchError(BlocklangError, TypeError):

@@ -8,6 +8,7 @@ from blocklang.abi import SLOT_BYTES
 from blocklang.codegen.atomics import atomic_cas, atomic_rmw, fence
 from blocklang.codegen.contract import contract_buffers
 from blocklang.codegen.emitter import Emitter, Phi, llvm_scalar
+from blocklang.codegen.events import Events
 from blocklang.codegen.histogram import histogram_buffer
 from blocklang.codegen.lanes import LaneEmitter
 from blocklang.codegen.lanes_loop import lanes_loop
@@ -20,6 +21,7 @@ from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ir.types import I1, I32, U8, PointerType
 from blocklang.ops.atomics import AtomicCas, AtomicRmw, Fence
 from blocklang.ops.creation import NumPrograms, ProgramId
+from blocklang.ops.events import DeviceAssert, DevicePrint
 from blocklang.ops.order import HistogramBuffer, SortBuffer
 from blocklang.ops.scan import ScanBuffers
 from blocklang.ops.tile import BufferOp, ContractBuffers, Lanes, TreeReduce
@@ -45,6 +47,7 @@ def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
     def grid_value(emitter: RegionEmitter, op: Operation) -> None:
         emitter.values[op.result] = grid[op.__class__, op.attributes["axis"]]
 
+    events = Events(kernel)
     hooks: dict[type[Operation], Hook] = {
         Lanes: lanes_loop,
         TreeReduce: tree_reduce,
@@ -55,6 +58,8 @@ def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
         AtomicRmw: atomic_rmw,
         AtomicCas: atomic_cas,
         Fence: fence,
+        DevicePrint: events.print,
+        DeviceAssert: events.check,
         ProgramId: grid_value,
         NumPrograms: grid_value,
     }
@@ -62,7 +67,8 @@ def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
     emit.start("entry")
     load_arguments(kernel, lanes)
     place_buffers(kernel, lanes)
-    emit_programs(kernel, emitter, grid)
+    events.load_log(emitter)
+    emit_programs(kernel, emitter, grid, events)
     emit.do("ret void")
     return "\n".join(
         [
@@ -106,7 +112,7 @@ def place_buffers(kernel: Kernel, lanes: LaneEmitter) -> None:
 
 
 def emit_programs(
-    kernel: Kernel, emitter: RegionEmitter, grid: dict[tuple[type[Operation], int], Lane]
+    kernel: Kernel, emitter: RegionEmitter, grid: dict[tuple[type[Operation], int], Lane], events: Events
 ) -> None:
     """The loop over the programs of this call, each with its place in the grid, which is counted along
     without divisions.
@@ -125,7 +131,13 @@ def emit_programs(
     for axis in range(3):
         grid[ProgramId, axis] = Lane(places[axis].name, I32)
         grid[NumPrograms, axis] = Lane(extents[axis], I32)
+    events.program = number.name
+    if events.may_stop:
+        events.end = emit.new_block("stop")
     emitter.region(kernel.body)
+    if events.may_stop:
+        emit.branch(events.end)
+        emit.start(events.end)
     number.add(emit.op(f"add i64 {number.name}, 1"), emit.block)
     for phi, text in zip(places, _next_indices(emitter, places, extents), strict=True):
         phi.add(text, emit.block)

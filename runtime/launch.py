@@ -13,9 +13,10 @@ import ctypes
 import math
 from time import perf_counter_ns
 
-from blocklang.abi import KernelAbi
+from blocklang.abi import SLOT_BYTES, KernelAbi
 from blocklang.diagnostics import LaunchError
 from blocklang.runtime.arena import scratch_address
+from blocklang.runtime.events import EventLog
 from blocklang.runtime.grids import Grid
 from blocklang.runtime.loader import LoadedObject
 from blocklang.runtime.pool import Job, shared_pool
@@ -57,11 +58,22 @@ class LoadedKernel:
 
         Raises:
             LaunchError: there is not enough memory for the blocks of one program.
+            DeviceAssertionError: an assertion of a program did not hold.
         """
         total = math.prod(grid)
         if total == 0:
             return
         self._reserve_scratch()
+        if not self.abi.events:
+            self._run(slots, grid, total, threads)
+            return
+        log = EventLog(self.abi.events, grid)
+        try:
+            self._run(slots + log.address.to_bytes(SLOT_BYTES, "little"), grid, total, threads)
+        finally:
+            log.finish()
+
+    def _run(self, slots: bytes, grid: Grid, total: int, threads: int) -> None:
         arguments = ctypes.create_string_buffer(slots, max(len(slots), 1))
         address = ctypes.addressof(arguments)
         begin = 0

@@ -84,10 +84,12 @@ class Rules:
     Attributes:
         strict: only what Triton's frontend accepts (`strict`).
         is_check: the kernel is going to be interpreted, and nothing else.
+        debug: run-time assertions are checked.
     """
 
     strict: bool = False
     is_check: bool = False
+    debug: bool = False
 
 
 USUAL = Rules()

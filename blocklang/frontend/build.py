@@ -38,19 +38,26 @@ class BuiltKernel:
 
 
 def build_kernel(
-    source: KernelSource, arguments: Sequence[Argument], *, name: str | None = None, strict: bool = False
+    source: KernelSource,
+    arguments: Sequence[Argument],
+    *,
+    name: str | None = None,
+    strict: bool = False,
+    debug: bool = False,
 ) -> Kernel:
     """Compile a function's source to Block IR; see `build_with_dependencies`."""
-    return build_with_dependencies(source, arguments, name=name, rules=Rules(strict)).kernel
+    return build_with_dependencies(source, arguments, name=name, rules=Rules(strict, debug=debug)).kernel
 
 
-def check_kernel(source: KernelSource, arguments: Sequence[Argument], *, strict: bool = False) -> Kernel:
+def check_kernel(
+    source: KernelSource, arguments: Sequence[Argument], *, strict: bool = False, debug: bool = False
+) -> Kernel:
     """Compile a kernel that is going to be interpreted, so that both modes refuse the same.
 
     What serves to look into a run (`print`, `assert`, `breakpoint()`) is let through, and nothing is printed.
     """
     with silence():
-        return build_with_dependencies(source, arguments, rules=Rules(strict, is_check=True)).kernel
+        return build_with_dependencies(source, arguments, rules=Rules(strict, True, debug)).kernel
 
 
 def build_with_dependencies(
@@ -87,6 +94,7 @@ def build_with_dependencies(
         env = {p.name: _value_of(a, p.is_constexpr, values) for p, a in given}
     frame = Frame(source, source.name, env, frozenset(assigned_names(source.node.body)) | env.keys())
     frame.reset_flags()
+    builder.debug = rules.debug
     visitor = Statements(builder, frame, rules)
     with use_builder(builder), deep_recursion():
         try:

@@ -25,6 +25,7 @@ from blocklang.language import maths
 from blocklang.language.aggregate import BoundMethod, call_python, constexpr_function, is_aggregate_class
 from blocklang.language.arithmetic import truth
 from blocklang.language.constexpr import constexpr, is_compile_time, unwrap
+from blocklang.language.events import device_print
 from blocklang.language.hints import condition as tl_condition
 from blocklang.language.hints import range as tl_range
 from blocklang.language.registry import advice_on_result, is_builtin
@@ -202,14 +203,11 @@ class Calls(Expressions):
                 help="a debugger stops in kernels that run with `@blocklang.jit(interpret=True)`",
             )
 
-    def _refuse_print(self, *args: Any, **keywords: Any) -> Any:
+    def _print(self, *args: Any, **keywords: Any) -> None:
         if self.rules.is_check:
             return
-        self.refuse(
-            "`print` yet",
-            help="store what you want to see; print compile-time values with `tl.static_print`, or run with "
-            "`@blocklang.jit(interpret=True)`",
-        )
+        named = args if args and isinstance(unwrap(args[0]), str) else ("", *args)
+        self._call_language(device_print, list(named), keywords)
 
     def _refuse_range(self, *args: Any) -> Any:
         if not all(is_compile_time(a) for a in args):
@@ -410,7 +408,7 @@ def _is_method_of_plain_value(function: Any) -> bool:
 
 _PYTHON_CALLS: tuple[tuple[Any, Callable[..., Any]], ...] = (
     (builtins.breakpoint, Calls._breakpoint),
-    (builtins.print, Calls._refuse_print),
+    (builtins.print, Calls._print),
     (builtins.range, Calls._refuse_range),
     (builtins.min, Calls._min),
     (builtins.max, Calls._max),

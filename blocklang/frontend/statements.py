@@ -15,6 +15,7 @@ from blocklang.frontend.scope import BREAK, CONTINUE, RETURN, STOPPED, VALUE, Un
 from blocklang.frontend.source import is_constexpr_annotation
 from blocklang.frontend.values import describe_kind, hint, run_time
 from blocklang.language.constexpr import constexpr, is_compile_time, unwrap
+from blocklang.language.events import device_assert
 from blocklang.language.hints import range as tl_range
 from blocklang.language.hints import static_range
 from blocklang.language.tensor import tensor
@@ -216,15 +217,22 @@ class Statements(Calls):
     def visit_Assert(self, node: ast.Assert) -> None:
         test = self.visit(node.test)
         if not is_compile_time(test):
-            if self.rules.is_check:
-                return
-            self.refuse(
-                f"an `assert` on a run-time value ({describe_kind(test)}) yet",
-                help="assert on compile-time values, or store what is to be checked",
-            )
+            if not self.rules.is_check:
+                device_assert(test, "" if node.msg is None else self._message(node.msg))
+            return
         if not unwrap(test):
             message = "" if node.msg is None else f": {unwrap(self.visit(node.msg))}"
             raise CompileTimeAssertionFailure(f"the assertion failed{message}")
+
+    def _message(self, node: ast.expr) -> Any:
+        message = self.visit(node)
+        if not is_compile_time(message):
+            self.fail(
+                f"the message of an assertion must be known at compile time, got {describe_kind(message)}",
+                at=node,
+                help="write a string; print run-time values with `tl.device_print`",
+            )
+        return str(unwrap(message))
 
     @fields("name", "args", "body", "returns", "decorator_list")
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:

@@ -6,7 +6,19 @@ package registers all evaluators.
 
 from __future__ import annotations
 
-from blocklang.interpreter import atomics, control, creation, elementwise, memory, order, reduction, scans, shape, tile
+from blocklang.interpreter import (
+    atomics,
+    control,
+    creation,
+    elementwise,
+    events,
+    memory,
+    order,
+    reduction,
+    scans,
+    shape,
+    tile,
+)
 from blocklang.interpreter.interpret import LaunchArgument, interpret_launch
 from blocklang.interpreter.run import run_kernel
 
@@ -16,6 +28,7 @@ __all__ = [
     "control",
     "creation",
     "elementwise",
+    "events",
     "interpret_launch",
     "memory",
     "order",

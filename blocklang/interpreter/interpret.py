@@ -1,6 +1,6 @@
 """Driver two: run the user's own function, line by line, with every operation evaluated as it is reached.
 
-`print` shows numbers, `breakpoint()` stops on the user's line, and an error points at it. Programs run one
+`breakpoint()` stops on the user's line, and an error points at it. Programs run one
 after another in ascending linear id, axis 0 fastest.
 """
 
@@ -53,6 +53,7 @@ def interpret_launch(
     grid: Sequence[int],
     *,
     code_of: CodeOf = lambda function: None,
+    debug: bool = False,
 ) -> None:
     """Run every program of a launch in Python.
 
@@ -61,8 +62,10 @@ def interpret_launch(
         arguments: for every parameter, by name.
         grid: one to three extents.
         code_of: the source of a kernel that this one calls; None for anything else.
+        debug: check run-time assertions.
 
     Raises:
+        DeviceAssertionError: an assertion did not hold.
         InterpreterError: the kernel failed, with the place in the user's file.
         CompileTimeAssertionFailure: a `static_assert` was false.
     """
@@ -70,6 +73,7 @@ def interpret_launch(
     arrays = [array for n, a in arguments.items() for array in _arrays(n, a)]
     memory = AddressSpace(arrays)
     rules_builder = EagerBuilder(EagerMachine(memory, (0, 0, 0), extents))
+    rules_builder.debug = debug
     rules = Rules(rules_builder, code_of)
     with _errors_at_the_users_line(rules, code), use_builder(rules_builder):
         function = rules.function_of(code)
@@ -108,16 +112,6 @@ def _errors_at_the_users_line(rules: Rules, code: Code) -> Iterator[None]:
         if place is not None and (error.location is None or error.location.line == 0):
             error.location, error.source = place
         _raise(error, rules)
-    except AssertionError as error:
-        place = _place(error.__traceback__, rules.codes)
-        if place is None or not _is_raised_by_kernel(error.__traceback__, rules.codes):
-            raise
-        failure = InterpreterError(
-            f"the assertion does not hold: {error}" if error.args else "the assertion does not hold",
-            location=place[0],
-            source=place[1],
-        )
-        _raise(failure.with_traceback(error.__traceback__), rules)
     except Exception as error:
         place = _place(error.__traceback__, rules.codes)
         error.add_note(f"in kernel `{code.name}`{f' at {place[0]}' if place else ''}, {_program(rules)}")
@@ -152,9 +146,3 @@ def _location(code: Code, running: CodeType, traceback: TracebackType) -> Locati
     if line is None:
         return Location(code.file, traceback.tb_lineno)
     return Location(code.file, line, column or 0, end_line or 0, end_column or 0)
-
-
-def _is_raised_by_kernel(traceback: TracebackType | None, codes: Mapping[CodeType, Code]) -> bool:
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    return traceback is not None and traceback.tb_frame.f_code in codes

@@ -164,8 +164,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         self.generic_visit(node)
-        node.test = _place(_ask("holds", node.test), node.test)
-        return node
+        message = ast.Constant("") if node.msg is None else node.msg
+        return _place(ast.Expr(_place(_ask("asserted", node.test, _later(message)), node)), node)
 
     def visit_For(self, node: ast.For) -> ast.AST:
         self.generic_visit(node)

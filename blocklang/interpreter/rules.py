@@ -18,7 +18,7 @@ import numpy as np
 
 import blocklang.language as tl
 from blocklang.depth import deep_recursion
-from blocklang.diagnostics import CompilationError
+from blocklang.diagnostics import CompilationError, CompileTimeAssertionFailure
 from blocklang.interpreter.control import uniform
 from blocklang.interpreter.eager import Deferred, Divergent, EagerBuilder, data_of
 from blocklang.interpreter.rewriting import MAKER, Code, rewrite
@@ -148,11 +148,13 @@ class Rules:
             raise Divergent
         return single[()]
 
-    def holds(self, value: Any) -> bool:
-        """Whether an assertion holds: in every lane."""
-        if isinstance(value, tensor):
-            return bool(np.all(data_of(value) != 0))
-        return bool(unwrap(value))
+    def asserted(self, value: Any, message: Callable[[], Any]) -> None:
+        """`assert value, message()`: at once if it is known at compile time, else in debug mode."""
+        if not is_compile_time(value):
+            tl.device_assert(value, str(unwrap(message())) if self.builder.debug else "")
+        elif not unwrap(value):
+            text = str(unwrap(message()))
+            raise CompileTimeAssertionFailure(f"the assertion failed{f': {text}' if text else ''}")
 
     def negated(self, value: Any) -> Any:
         """`not value`."""
@@ -361,6 +363,18 @@ def _rounded(*arguments: Any, **named: Any) -> Any:
 
 
 # Python's functions that mean something of their own in a kernel, by identity.
+def _print(*values: Any, **named: Any) -> None:
+    """`print` of a kernel; unlike compiled code it prints anything."""
+    is_plain = not any(isinstance(value, tensor) for value in values)
+    first = unwrap(values[0]) if values else ""
+    if (is_plain and not isinstance(first, str)) or set(named) - {"hex"}:
+        print(*map(unwrap, values), **named)
+    elif isinstance(first, str):
+        tl.device_print(*values, **named)
+    else:
+        tl.device_print("", *values, **named)
+
+
 _REPLACED: dict[int, Any] = {
     id(builtins.range): _range,
     id(builtins.bool): _boolean,
@@ -369,6 +383,7 @@ _REPLACED: dict[int, Any] = {
     id(builtins.abs): _absolute,
     id(builtins.isinstance): _is_instance,
     id(builtins.round): _rounded,
+    id(builtins.print): _print,
 }
 
 

@@ -19,7 +19,10 @@ class Builder:
         region: where operations go; None for a builder that has not been placed yet.
         before: insert before this operation of the region, or append if None.
         location: given to every operation that is created.
+        debug: whether run-time assertions are wanted.
     """
+
+    debug = False
 
     def __init__(
         self,

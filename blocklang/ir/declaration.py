@@ -33,6 +33,7 @@ class Effect(enum.Enum):
     READ_BUFFER = "reads a buffer"
     WRITE_BUFFER = "writes a buffer"
     FENCE = "orders memory accesses"
+    RECORD = "records an event"
 
 
 PURE: frozenset[Effect] = frozenset()

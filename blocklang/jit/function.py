@@ -169,9 +169,9 @@ class JITFunction(KernelInterface):
         self.arg_names = [p.name for p in self.params]
         self.interpret = interpret or _is_on(os.environ.get("BLOCKLANG_INTERPRET", ""))
         self.strict = strict
-        self.debug = debug
+        self.debug = debug or any(_is_on(os.environ.get(f"{n}_DEBUG", "")) for n in ("BLOCKLANG", "TRITON"))
         self.enable_fp_fusion = enable_fp_fusion
-        self._default_options = LaunchOptions(debug, enable_fp_fusion, None, {})
+        self._default_options = LaunchOptions(self.debug, enable_fp_fusion, None, False, {})
         self.noinline = noinline
         self._repr = repr
         self._launch_metadata = launch_metadata
@@ -276,7 +276,7 @@ class JITFunction(KernelInterface):
                 run(launch)
                 return self._answer(executable, call.options)
         try:
-            executable.loaded.launch(slots, extents, call.options.num_threads or get_num_threads())
+            executable.loaded.launch(slots, extents, call.options.threads or get_num_threads())
         except LaunchError as error:
             raise self.signature.error(error.message, error.help) from None
         if next(executable.launches) >= WARM_LAUNCHES and not any(
@@ -301,7 +301,9 @@ class JITFunction(KernelInterface):
         if options.enable_fp_fusion:
             interpret_fused(version.kernel, self.arg_names, described, extents)
             return
-        interpret_arguments(self.source, self.params, values, described, extents, _source_of)
+        interpret_arguments(
+            self.source, self.params, values, described, extents, _source_of, debug=options.debug
+        )
 
     def _checked(self, key: tuple[Spec | bool, ...]) -> Version:
         """Compile the kernel as far as the frontend goes: what is refused there is not interpreted either."""
@@ -363,7 +365,12 @@ class JITFunction(KernelInterface):
 
     def block_ir(self, specialisation: Specialisation) -> Kernel:
         """The kernel's Block IR, built anew."""
-        kernel = build_kernel(self.source, self._arguments(specialisation.specs), strict=self.strict)
+        kernel = build_kernel(
+            self.source,
+            self._arguments(specialisation.specs),
+            strict=self.strict,
+            debug=specialisation.debug,
+        )
         kernel.attributes["alias"] = specialisation.alias
         return kernel
 
@@ -444,7 +451,7 @@ class JITFunction(KernelInterface):
             [self.source.function, *constants_in(specs)]
         )  # before the kernel is built: a change meanwhile is seen later
         build = check_kernel if self.interpret else build_kernel
-        kernel = build(self.source, self._arguments(specs), strict=self.strict)
+        kernel = build(self.source, self._arguments(specs), strict=self.strict, debug=key[-2] is True)
         version = Version(written_arguments(kernel), captured, kernel)
         self._first_captured = self._first_captured or captured
         # Another thread may be reading the old tuple.
@@ -553,7 +560,8 @@ def jit(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         strict: accept only what Triton's frontend accepts, in the kernel and in all that it calls.
         do_not_specialize: parameters (names or positions) of which every value shares one version.
         do_not_specialize_on_alignment: parameters whose divisibility by 16 is not looked at.
-        debug: versions of their own for a debugging compiler; it has no checks yet.
+        debug: check `assert` and `tl.device_assert`; also for every kernel with BLOCKLANG_DEBUG=1 or
+            TRITON_DEBUG=1.
         enable_fp_fusion: launches round `a * b + c` of floats once, as `fma`; a launch may say otherwise. In
             interpreter mode such a launch runs the kernel's IR instead of its Python lines.
         noinline, repr, launch_metadata, version: accepted as Triton does.

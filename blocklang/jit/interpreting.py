@@ -35,6 +35,8 @@ def interpret_arguments(
     described: Sequence[Described],
     grid: Grid,
     source_of: Callable[[object], KernelSource | None],
+    *,
+    debug: bool,
 ) -> None:
     """Run a launch in the interpreter.
 
@@ -43,12 +45,13 @@ def interpret_arguments(
         parameters, values, described: the parameters, the arguments bound to them, and what they are.
         grid: three extents.
         source_of: the source of another kernel that this one calls.
+        debug: check run-time assertions.
     """
     arguments = {
         parameter.name: _argument(parameter.is_constexpr, value, *description)
         for parameter, value, description in zip(parameters, values, described, strict=True)
     }
-    interpret_launch(source, arguments, grid, code_of=source_of)
+    interpret_launch(source, arguments, grid, code_of=source_of, debug=debug)
 
 
 def interpret_fused(kernel: Kernel, names: Sequence[str], described: Sequence[Described], grid: Grid) -> None:

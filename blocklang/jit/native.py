@@ -266,6 +266,8 @@ def _refuse_what_no_table_can_say(launch: WarmLaunch) -> None:
         raise _Unsuitable
     if not launch.captured.is_told_by_identity:
         raise _Unsuitable
+    if launch.loaded.abi.events:  # they are said by Python
+        raise _Unsuitable
 
 
 def _option_guard(name: str, value: object) -> list[int]:

@@ -19,21 +19,28 @@ class LaunchOptions:
     """What a launch asked for besides its arguments.
 
     Attributes:
-        debug: ask for the version with checks (the compiler has none yet).
+        debug: check run-time assertions.
         enable_fp_fusion: `a * b + c` of floats is rounded once.
         num_threads: at most so many threads; None for the default.
+        deterministic: float atomics take effect in ascending order of programs.
         values: every option as it was given, for a grid function.
     """
 
     debug: bool
     enable_fp_fusion: bool
     num_threads: int | None
+    deterministic: bool
     values: Mapping[str, Any]
 
     @property
     def switches(self) -> tuple[bool, ...]:
         """What versions of a kernel differ in besides their arguments."""
         return (self.debug, self.enable_fp_fusion)
+
+    @property
+    def threads(self) -> int | None:
+        """At most so many threads; None for the default. Programs of one thread run in ascending order."""
+        return 1 if self.deterministic else self.num_threads
 
 
 def _is_power_of_two(value: object) -> bool:
@@ -68,7 +75,7 @@ _HINTS: dict[str, tuple[Callable[[object], bool], str]] = {
 }
 # Options that change results or promise progress: refused by name until they mean something, unless off.
 _NOT_YET = ("launch_cooperative_grid", "sanitize_overflow")
-OPTION_NAMES = frozenset({*_HINTS, *_NOT_YET, "debug", "enable_fp_fusion", "num_threads"})
+OPTION_NAMES = frozenset({*_HINTS, *_NOT_YET, "debug", "deterministic", "enable_fp_fusion", "num_threads"})
 
 
 def take_options(
@@ -94,6 +101,7 @@ def take_options(
         bool(values.get("debug", default.debug)),
         _switch("enable_fp_fusion", values.get("enable_fp_fusion", default.enable_fp_fusion), signature),
         _threads(values.get("num_threads"), signature),
+        bool(values.get("deterministic", False)),
         values,
     )
     return options, {n: v for n, v in kwargs.items() if n not in values}

@@ -65,6 +65,7 @@ from blocklang.language.descriptors import (
     store_tensor_descriptor,
     tensor_descriptor,
 )
+from blocklang.language.events import device_assert, device_print
 from blocklang.language.hints import (
     assume,
     condition,
@@ -185,6 +186,8 @@ __all__ = [
     "cumsum",
     "current_builder",
     "debug_barrier",
+    "device_assert",
+    "device_print",
     "div_rn",
     "dot",
     "dot_scaled",

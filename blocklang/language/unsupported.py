@@ -12,7 +12,6 @@ NOT_BUILT_YET: dict[str, str | None] = {
         ),
         "pass the random numbers in as an array",
     ),
-    **dict.fromkeys(("device_print", "device_assert"), "store what you want to see, and look at the array"),
     "swizzle2d": "compute the swizzled program ids with `//` and `%`",
     "inline_asm_elementwise": _NO_SUBSTITUTE,
     "extra": "the functions of libdevice are not built yet; see tl.math",

@@ -8,12 +8,37 @@ atomics       atomic_rmw, atomic_cas, fence
 reduction     reduce, arg_reduce, reduce_with, dot
 scan          scan, map_elementwise
 order         sort, topk, gather, histogram
+events        device_print, device_assert
 control       if, for, while and their terminators
 tile          Tile IR: iterate, contract; buffer, lanes, group, ...
 """
 
 from __future__ import annotations
 
-from blocklang.ops import atomics, control, creation, elementwise, memory, order, reduction, scan, shape, tile
+from blocklang.ops import (
+    atomics,
+    control,
+    creation,
+    elementwise,
+    events,
+    memory,
+    order,
+    reduction,
+    scan,
+    shape,
+    tile,
+)
 
-__all__ = ["atomics", "control", "creation", "elementwise", "memory", "order", "reduction", "scan", "shape", "tile"]
+__all__ = [
+    "atomics",
+    "control",
+    "creation",
+    "elementwise",
+    "events",
+    "memory",
+    "order",
+    "reduction",
+    "scan",
+    "shape",
+    "tile",
+]

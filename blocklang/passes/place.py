@@ -36,7 +36,9 @@ from __future__ import annotations
 from blocklang.analysis.memory_hazards import has_atomic
 from blocklang.ir.core import Kernel, Operation, Region
 from blocklang.ir.rewriting import clone_operation
+from blocklang.ir.types import BlockType
 from blocklang.ops.control import For, If, While
+from blocklang.ops.events import DevicePrint
 from blocklang.ops.memory import Load
 from blocklang.ops.order import WholeBlock
 from blocklang.ops.scan import Scan
@@ -82,6 +84,8 @@ class _Placer:
                 nests.effect(op)
             case Iterate():
                 self.producer(op)
+            case DevicePrint() if op.value is not None and isinstance(op.value.type, BlockType):
+                nests.builder.create(DevicePrint, nests.in_memory(op.value), **op.attributes)
             case Contract():
                 place_contract(nests, op)
             case Scan():

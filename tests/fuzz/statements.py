@@ -6,11 +6,16 @@ from collections.abc import Callable, Sequence
 
 from blocklang.ir.core import Region, Value
 from blocklang.ir.types import (
+    BF16,
+    F16,
+    F32,
+    F64,
     I1,
     I8,
     I32,
     I64,
     U32,
+    U64,
     BlockType,
     PointerType,
     ScalarType,
@@ -19,7 +24,7 @@ from blocklang.ir.types import (
     shape_of,
     with_shape,
 )
-from blocklang.ops import control, elementwise, memory, reduction, shape
+from blocklang.ops import atomics, control, elementwise, memory, reduction, shape
 from tests.fuzz.addresses import Addresses
 from tests.fuzz.choices import Choices
 from tests.fuzz.expressions import ELEMENTS, Shape
@@ -51,6 +56,8 @@ class Statements(Addresses):
             self.update_in_place,
             self.store_something,
             self.row,
+            self.atomic,
+            self.fence,
         ]
         nested: list[Callable[[], None]] = [
             self.for_loop,
@@ -119,6 +126,28 @@ class Statements(Addresses):
         if self.choices.chance(60):
             other = mask
         self.write(target, result, other)
+
+    def atomic(self) -> None:
+        """An atomic, whose result may be read. NaN have no promised bits, so they are not compared by bits."""
+        element = self.choices.pick([I32, U32, I64, U64, F32, F64, F16, BF16])
+        wanted = self.choices.pick([self.random_shape(), self.random_shape(), ()])
+        pointing = self.pointer_to(element)
+        pointer, mask = self.address(pointing, wanted) if wanted else (pointing.value, None)
+        value = self.expression(element, self.choices.pick([wanted, ()]), 2)
+        order = {"sem": self.choices.pick(atomics.SEMANTICS), "scope": self.choices.pick(atomics.SCOPES)}
+        if element.is_integer and mask is None and self.choices.chance(25):
+            compare = self.expression(element, self.choices.pick([wanted, ()]), 1)
+            self.pool.append(self.add(atomics.AtomicCas, pointer, compare, value, **order))
+            return
+        kinds = ("add", "xchg") if element.bits >= 32 else ("add",)
+        kind = self.choices.pick(atomics.KINDS if element.is_integer else kinds)
+        named = {} if mask is None else {"mask": mask}
+        old = self.add(atomics.AtomicRmw, pointer, value, kind=kind, **order, **named)
+        if self.choices.chance(60):
+            self.pool.append(old)
+
+    def fence(self) -> None:
+        self.builder.create(atomics.Fence)
 
     # ---- control flow ----
 

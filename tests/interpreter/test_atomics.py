@@ -55,9 +55,7 @@ def test_integers(kind: str, type_: ScalarType) -> None:
     right = memory.copy()
     function = INTEGER_KINDS[kind]
     wanted = one_by_one(right, places, values, lambda a, b: wrapped(type_, function(int(a), int(b))))
-    old = apply(
-        AtomicRmw, addresses(memory, places), values, kind=kind, pointers={0: type_}, arrays=[memory]
-    )
+    old = apply(AtomicRmw, addresses(memory, places), values, kind=kind, pointers={0: type_}, arrays=[memory])
     assert_same_bits(old, wanted)
     assert_same_bits(memory, right)
 
@@ -134,9 +132,7 @@ def test_masked_lanes_read_0_and_touch_nothing() -> None:
 def test_a_scalar() -> None:
     memory = np.array([5, 6], np.int32)
     where = addresses(memory, 1)
-    old = apply(
-        AtomicRmw, where, np.array(4, np.int32), kind="xchg", pointers={0: I32}, arrays=[memory]
-    )
+    old = apply(AtomicRmw, where, np.array(4, np.int32), kind="xchg", pointers={0: I32}, arrays=[memory])
     assert (old.tolist(), memory.tolist()) == (6, [5, 4])
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import blocklang.language as tl
-from blocklang.diagnostics import CompileTimeAssertionFailure, InterpreterError
+from blocklang.diagnostics import CompileTimeAssertionFailure, DeviceAssertionError, InterpreterError
 from blocklang.frontend.source import KernelSource
 from blocklang.interpreter import LaunchArgument, interpret_launch
 from blocklang.ir.types import F32, I1, I32, I64, SCALARS, PointerType
@@ -35,10 +35,12 @@ def argument(value: Any) -> LaunchArgument:
     return LaunchArgument(value, I32 if isinstance(value, int) else F32)
 
 
-def launch(function: Callable[..., Any], grid: tuple[int, ...], **arguments: Any) -> None:
+def launch(
+    function: Callable[..., Any], grid: tuple[int, ...], *, debug: bool = False, **arguments: Any
+) -> None:
     source = KernelSource.from_function(function)
     given = {name: argument(value) for name, value in arguments.items()}
-    interpret_launch(source, given, grid, code_of=code_of)
+    interpret_launch(source, given, grid, code_of=code_of, debug=debug)
 
 
 def static(value: Any) -> LaunchArgument:
@@ -166,8 +168,10 @@ def test_reductions_by_a_users_function() -> None:
 def test_print_shows_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     launch(kernels.printing, (1,), x=np.array([1.5, 2, 3], np.float32))
     assert capsys.readouterr().out.splitlines() == [
-        "tensor([1.5 2.  3. ], fp32)",
-        "sum tensor(6.5, fp32)",
+        "pid (0, 0, 0) idx (0): 1.500000",
+        "pid (0, 0, 0) idx (1): 2.000000",
+        "pid (0, 0, 0) idx (2): 3.000000",
+        "pid (0, 0, 0) idx () sum: 6.500000",
     ]
 
 
@@ -195,7 +199,6 @@ def test_breakpoint_stops_on_the_users_line(monkeypatch: pytest.MonkeyPatch) -> 
         ),
         (kernels.failing_shapes, "cannot broadcast shapes", "tl.arange(0, 4) + tl.arange(0, 5)"),
         (kernels.failing_condition, "a condition must be a scalar", "tl.arange(0, 4) > 2"),
-        (kernels.failing_assertion, "the assertion does not hold: n is too small", None),
         (kernels.failing_in_helper, "`<<` needs integers", "v << 1.5"),
     ],
 )
@@ -203,8 +206,6 @@ def test_errors_point_at_the_users_line(
     function: Callable[..., Any], message: str, caret: str | None
 ) -> None:
     arguments: dict[str, Any] = {"x": np.zeros(3, np.int32)}
-    if function is kernels.failing_assertion:
-        arguments["n"] = 2
     with pytest.raises(InterpreterError) as raised:
         launch(function, (1,), **arguments)
     error = raised.value
@@ -216,6 +217,12 @@ def test_errors_point_at_the_users_line(
         assert line[error.location.column : error.location.end_column] == caret
         assert "^" * len(caret) in str(error)
     assert "in program [0, 0, 0]" in error.__notes__
+
+
+def test_assertions_are_checked_in_debug_mode() -> None:
+    launch(kernels.failing_assertion, (1,), x=np.zeros(3, np.int32), n=2)
+    with pytest.raises(DeviceAssertionError, match=r"does not hold in program .0, 0, 0.: n is too small"):
+        launch(kernels.failing_assertion, (1,), debug=True, x=np.zeros(3, np.int32), n=2)
 
 
 def test_static_assertions_stay_themselves() -> None:

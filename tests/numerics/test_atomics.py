@@ -14,7 +14,7 @@ from tests.numerics.values import NUMPY_DTYPES, random_numbers
 
 FLOATS = ("fp16", "bf16", "fp32", "fp64")
 WIDE = ("int32", "uint32", "int64", "uint64")
-THREADS = pytest.mark.parametrize("threads", [1, 2, 5])
+THREADS = pytest.mark.parametrize("threads", [0, 1, 2, 5])  # 0: interpreted
 
 
 def finite(name: str, n: int) -> Array:
@@ -172,7 +172,12 @@ def test_values_that_are_loaded_where_they_are_added() -> None:
     for n in (1, 8, 33, 100):
         start = np.arange(1, n + 1)
         out, old = launch_both(
-            kernels.in_place, 1, Out((n,), "int32", start.astype(np.int32)), Out((n,), "int32"), n, BLOCK=n + 3
+            kernels.in_place,
+            1,
+            Out((n,), "int32", start.astype(np.int32)),
+            Out((n,), "int32"),
+            n,
+            BLOCK=n + 3,
         )
         assert (old == 2 * start).all()
         assert (out == 2 * start + np.roll(2 * start, -1)).all()
@@ -205,46 +210,44 @@ def test_fences_keep_accesses_on_their_side() -> None:
         assert (old[2] == start + 11).all()
 
 
-def launch_modes(kernel: Any, grid: int, arrays: list[Array], threads: int, **named: Any) -> None:
-    """Compiled twice, as the first launch of a kernel runs on one thread, and interpreted."""
-    results = []
-    for run, times in ((kernel, 3), (interpreted(kernel), 1)):
-        for _ in range(times):
-            copies = [a.copy() for a in arrays]
-            with bl.num_threads(threads):
-                run[grid](*copies, **named)
-            results.append(copies)
-    for other in results[1:]:
-        for one, two in zip(results[0], other, strict=True):
-            assert (one == two).all()
-    for array, result in zip(arrays, results[0], strict=True):
-        array[...] = result
+def programs_for(threads: int, count: int) -> int:
+    """Enough programs for several chunks on each thread; the interpreter has one."""
+    return count if threads else 30
+
+
+def launch_on(threads: int, kernel: Any, grid: int, *arrays: Array, **named: Any) -> None:
+    if not threads:
+        interpreted(kernel)[grid](*arrays, **named)
+        return
+    for last in (False, False, True):  # a kernel is spread over threads when it is known how long it takes
+        with bl.num_threads(threads):
+            kernel[grid](*(arrays if last else [a.copy() for a in arrays]), **named)
 
 
 @THREADS
 def test_a_counter(threads: int) -> None:
-    programs = 5000
+    programs = programs_for(threads, 5000)
     out, order = np.zeros(4, np.int32), np.zeros(programs, np.int32)
-    launch_modes(kernels.counter, programs, [out, order], threads, BLOCK=33)
+    launch_on(threads, kernels.counter, programs, out, order, BLOCK=33)
     assert out.tolist() == [programs, *[programs * 11] * 3]
     assert (order == 1).all()
 
 
 @THREADS
 def test_a_lock(threads: int) -> None:
-    programs, n = 3000, 37
+    programs, n = programs_for(threads, 3000), 37
     lock, total = np.zeros(1, np.int32), np.zeros(n, np.int64)
-    launch_modes(kernels.locked, programs, [lock, total], threads, n=n, BLOCK=64)
+    launch_on(threads, kernels.locked, programs, lock, total, n=n, BLOCK=64)
     assert lock[0] == 0
     assert (total == programs * (programs - 1) // 2 + np.arange(n) * programs).all()
 
 
 @THREADS
 def test_locks_of_groups(threads: int) -> None:
-    programs, groups, n = 2001, 3, 40
+    programs, groups, n = programs_for(threads, 2001), 3, 40
     partial = np.zeros((groups, n), np.float32)
     locks, counts = np.zeros(groups, np.int32), np.zeros(groups, np.int32)
-    launch_modes(kernels.grouped, programs, [partial, locks, counts], threads, GROUPS=groups, BLOCK=n)
+    launch_on(threads, kernels.grouped, programs, partial, locks, counts, GROUPS=groups, BLOCK=n)
     for group in range(groups):
         members = np.arange(group, programs, groups)
         right = members.sum() + np.arange(n) * 0.5 * len(members)
@@ -255,9 +258,26 @@ def test_locks_of_groups(threads: int) -> None:
 @THREADS
 def test_a_chain(threads: int) -> None:
     """Every program waits for the one before it, across all chunks of ids."""
-    programs, n = 2000, 19
+    programs, n = programs_for(threads, 2000), 19
     flags, data = np.zeros(programs + 1, np.int32), np.zeros((programs + 1, n), np.int32)
     flags[0] = 1
-    launch_modes(kernels.chain, programs, [flags, data], threads, n=n, BLOCK=32)
+    launch_on(threads, kernels.chain, programs, flags, data, n=n, BLOCK=32)
     assert flags.all()
     assert (data == np.arange(programs + 1)[:, None] * np.arange(n)).all()
+
+
+def test_deterministic_launches_add_floats_in_order_of_the_programs() -> None:
+    programs, block = 400, 64
+    x = np.random.default_rng(0).standard_normal(programs * block).astype(np.float32)
+    right = np.zeros(3, np.float32)
+    for program in range(programs):
+        for lane, value in enumerate(x[program * block : (program + 1) * block]):
+            right[(program * block + lane) % 3] += value
+    with bl.num_threads(4):
+        for _ in range(20):
+            out = np.zeros(3, np.float32)
+            kernels.many_sums[programs,](x, out, BLOCK=block, deterministic=True)
+            assert_same_bits(out, right)
+    out = np.zeros(3, np.float32)
+    interpreted(kernels.many_sums)[programs,](x, out, BLOCK=block, deterministic=True)
+    assert_same_bits(out, right)

@@ -293,6 +293,14 @@ class Nests:
                 builder.create(Write, target, lane, self.ssa(builder, nest, identity_indices(len(op.space))))
         self.buffers.update(zip(op.results, targets, strict=True))
 
+    def in_memory(self, value: Value) -> Value:
+        """A buffer that holds all lanes of a block."""
+        if value not in self.buffers:
+            target = self.buffer(as_shaped(value.type), value.name or "printed")
+            self.write_blocks([(target, value)])
+            return target
+        return self.buffers[value]
+
     def write_blocks(self, targets: Sequence[tuple[Value, Value]]) -> None:
         """Fill buffers of one shape with the lanes of block values, in one loop."""
         groups: dict[tuple[int, ...], list[tuple[Value, Value]]] = {}

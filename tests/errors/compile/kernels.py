@@ -104,16 +104,16 @@ def global_statement(x, p, n, s, BLOCK: tl.constexpr):
     LIMIT = 1
 
 
-def print_call(x, p, n, s, BLOCK: tl.constexpr):
-    print("n is", n)
+def print_of_two_strings(x, p, n, s, BLOCK: tl.constexpr):
+    print("n is", n, "of", BLOCK)
 
 
 def run_time_f_string(x, p, n, s, BLOCK: tl.constexpr):
     tl.static_print(f"n is {n}")
 
 
-def run_time_assert(x, p, n, s, BLOCK: tl.constexpr):
-    assert n > 0, "n must be positive"
+def run_time_assert_message(x, p, n, s, BLOCK: tl.constexpr):
+    assert n > 0, n
 
 
 def bytes_literal(x, p, n, s, BLOCK: tl.constexpr):
@@ -136,7 +136,7 @@ def misspelt_function(x, p, n, s, BLOCK: tl.constexpr):
 
 
 def not_built_yet(x, p, n, s, BLOCK: tl.constexpr):
-    tl.atomic_add(p, n)
+    tl.target_info(p, n)
 
 
 def used_before_assignment(x, p, n, s, BLOCK: tl.constexpr):

@@ -14,13 +14,13 @@ from blocklang.diagnostics import (
     CompileTimeAssertionFailure,
     UnsupportedLanguageConstruct,
 )
-from tests.errors.compile import kernels, shape_kernels
+from tests.errors.compile import effect_kernels, kernels, shape_kernels
 from tests.frontend.building import build
 
 _HELPERS = {"plain"}
 WRONG: dict[str, Callable[..., Any]] = {
     name: value
-    for module in (kernels, shape_kernels)
+    for module in (kernels, shape_kernels, effect_kernels)
     for name, value in vars(module).items()
     if isinstance(value, types.FunctionType) and value.__module__ == module.__name__ and name not in _HELPERS
 }
