@@ -1,9 +1,11 @@
 """The persistent workers, and how one launch is spread over them.
 
-The programs of a launch are cut into chunks of consecutive ids. A thread takes the next chunk from an atomic
-counter, in machine code (`_DRAIN`), runs it in ascending order, and comes back for another: chunks start in
-ascending order, so a program may wait for any lower id. The calling thread works too; workers that are busy
-with another launch are not waited for, so concurrent launches make progress whatever the number of workers.
+The programs of a launch are cut into chunks of consecutive ids. A thread takes the next chunk from an
+atomic counter, in machine code (`_DRAIN`), runs it in ascending order, and comes back for another: chunks
+start in ascending order, so a program may wait for any lower id: the lowest one that has not ended is
+running, or in the next chunk to be taken, and waits for nobody (docs/semantics.md has the whole argument).
+The calling thread works too; workers that are busy with another launch are not waited for, so concurrent
+launches make progress whatever the number of workers.
 
 Invariants: `run` returns only when no thread runs a program of that launch any more, even if it is
     interrupted or a worker fails; no lock is held while programs run; ctypes has released the GIL then. A

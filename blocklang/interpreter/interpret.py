@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 from blocklang.diagnostics import (
     BlocklangError,
     CompilationError,
-    InterpreterError,
     Location,
     as_interpreter_error,
 )

@@ -189,9 +189,10 @@ class _Parser:
         positional: list[Value] = []
         named: dict[str, Value] = {}
         attributes: dict[str, Any] = {}
+        has_operands = bool(cls.operand_fields)  # without any, a value belongs to the next operation
         first = True
         while True:
-            if self.token.kind == "value" and (first or self.accept(",")):
+            if has_operands and self.token.kind == "value" and (first or self.accept(",")):
                 positional.append(self.use())
             elif self.token.kind == "word" and self.tokens[self.position + 1].text == "=":
                 key = self.expect_kind("word", "a name")

@@ -167,7 +167,7 @@ def atomic_and(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope:
         What stood there before; 0 where the mask is false.
 
     Example:
-        old = tl.atomic_and(i_ptr + tl.arange(0, 8), 255)
+        old = tl.atomic_and(x_ptr.to(tl.pointer_type(tl.int32)) + tl.arange(0, 8), 255)
     """
     return _rmw("and", pointer, val, mask, sem, scope)
 
@@ -190,7 +190,7 @@ def atomic_or(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: 
         What stood there before; 0 where the mask is false.
 
     Example:
-        old = tl.atomic_or(i_ptr + tl.arange(0, 8), 1)
+        old = tl.atomic_or(x_ptr.to(tl.pointer_type(tl.int32)) + tl.arange(0, 8), 1)
     """
     return _rmw("or", pointer, val, mask, sem, scope)
 
@@ -213,7 +213,7 @@ def atomic_xor(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope:
         What stood there before; 0 where the mask is false.
 
     Example:
-        old = tl.atomic_xor(i_ptr + tl.arange(0, 8), 1)
+        old = tl.atomic_xor(x_ptr.to(tl.pointer_type(tl.int32)) + tl.arange(0, 8), 1)
     """
     return _rmw("xor", pointer, val, mask, sem, scope)
 
@@ -258,7 +258,7 @@ def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = N
         What stood there before, replaced or not.
 
     Example:
-        while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        while tl.atomic_cas(x_ptr, 0, 1) == 1:
             pass
     """
     address = _place(pointer, "atomic_cas")

@@ -34,7 +34,7 @@ def device_print(prefix: Any, *args: Any, hex: Any = False) -> None:
         hex: True: show the bits, with leading zeros.
 
     Example:
-        tl.device_print("x", x)
+        tl.device_print("x", tl.load(x_ptr + tl.arange(0, 8)))
     """
     text = unwrap(prefix)
     if not isinstance(text, str):
@@ -76,7 +76,7 @@ def device_assert(cond: Any, msg: Any = "", mask: Any = None) -> None:
         mask: int1, broadcast with the condition; where it is false, nothing is checked.
 
     Example:
-        tl.device_assert(x >= 0, "x is negative")
+        tl.device_assert(n >= 0, "n is negative")
     """
     text = unwrap(msg)
     if not isinstance(text, str):

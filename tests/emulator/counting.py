@@ -18,6 +18,7 @@ from blocklang.interpreter import run_kernel
 from blocklang.interpreter.evaluation import EVALUATORS, Machine
 from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ir.types import BufferType, element_type
+from blocklang.ops.atomics import AtomicCas, AtomicRmw
 from blocklang.ops.memory import Load, Store
 from blocklang.ops.order import HistogramBuffer, SortBuffer
 from blocklang.ops.scan import ScanBuffers
@@ -46,7 +47,10 @@ def interpreted_bytes(kernel: Kernel, arguments: Sequence[Any], grid: Sequence[i
 @contextmanager
 def watching(found: Bytes) -> Iterator[None]:
     """Count into `found` what the interpreter moves while the context lasts."""
-    watched: list[type[Operation]] = [Load, Store, Read, Write, TreeReduce, ScanBuffers, ContractBuffers]
+    watched: list[type[Operation]] = [
+        *(Load, Store, AtomicRmw, AtomicCas),
+        *(Read, Write, TreeReduce, ScanBuffers, ContractBuffers),
+    ]
     watched += [SortBuffer, HistogramBuffer]
     saved = {cls: EVALUATORS[cls] for cls in watched}
     try:
@@ -68,6 +72,12 @@ def _watched(evaluate: Callable[[Any, Machine], Any], found: Bytes) -> Callable[
 
 def _moves(op: Any, machine: Machine) -> Iterator[tuple[str, bool, int]]:
     match op:
+        case AtomicRmw() | AtomicCas():
+            size = element_type(op.pointer.type).element.bytes  # type: ignore[union-attr]
+            mask = machine.optional(op.mask) if isinstance(op, AtomicRmw) else None
+            lanes = _live_lanes(op, machine, mask)
+            yield "global", False, size * lanes
+            yield "global", True, size * lanes
         case Load() | Store():
             size = element_type(op.pointer.type).element.bytes  # type: ignore[union-attr]
             yield "global", isinstance(op, Store), size * _live_lanes(op, machine, machine.optional(op.mask))

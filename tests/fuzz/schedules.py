@@ -6,6 +6,7 @@ import math
 import random
 from dataclasses import dataclass
 
+from blocklang.analysis.memory_hazards import has_atomic
 from blocklang.ir.core import Kernel
 from blocklang.ir.types import BlockType, ScalarType, element_type
 from blocklang.ops.tile import Contract, Iterate
@@ -88,10 +89,11 @@ def _is_float_sum(op: Iterate) -> bool:
 
 def _may_reorder(op: Iterate) -> bool:
     """True if any axis may be walked by lanes. Not for stores (of several lanes at one address the last
-    wins), sums of floats and functions of the user (their order is defined along the axis).
+    wins), atomics (lanes follow one another), sums of floats and functions of the user (their order is
+    defined along the axis).
     """
     if op.combine:
         return (
             not _is_float_sum(op) and op.combine != "custom" and len(op.space) > 1 and math.prod(op.space) > 1
         )
-    return bool(op.results)
+    return bool(op.results) and not has_atomic(op)

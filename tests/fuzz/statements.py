@@ -128,7 +128,7 @@ class Statements(Addresses):
         self.write(target, result, other)
 
     def atomic(self) -> None:
-        """An atomic, whose result may be read. NaN have no promised bits, so they are not compared by bits."""
+        """An atomic, whose result may be read. Floats are not compared: bits of a NaN are not promised."""
         element = self.choices.pick([I32, U32, I64, U64, F32, F64, F16, BF16])
         wanted = self.choices.pick([self.random_shape(), self.random_shape(), ()])
         pointing = self.pointer_to(element)
