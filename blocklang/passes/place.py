@@ -22,10 +22,10 @@ Before (abstract), one operation at a time; after (placed), fused loops over lan
       return
     }
 
-Every root (a store, an atomic, a reduction, a scan, a sort, a matrix product, a value carried by control flow) becomes a
-nest of `group` loops around one `lanes` loop. What it reads is computed inside, recursively, at the lane's
-indices, except for values that the schedule keeps: those live in buffers. A kept value is written by the
-first loop that reads it lane by lane, or else by a loop of its own.
+Every root (a store, an atomic, a reduction, a scan, a sort, a matrix product, a value carried by control
+flow) becomes a nest of `group` loops around one `lanes` loop. What it reads is computed inside,
+recursively, at the lane's indices, except for values that the schedule keeps: those live in buffers. A kept
+value is written by the first loop that reads it lane by lane, or else by a loop of its own.
 
 Requires: level tile; a schedule for exactly this kernel. Keeps: the order of effects, and which memory each
 of them touches.
