@@ -54,7 +54,7 @@ def check_kernel(
 ) -> Kernel:
     """Compile a kernel that is going to be interpreted, so that both modes refuse the same.
 
-    What serves to look into a run (`print`, `assert`, `breakpoint()`) is let through, and nothing is printed.
+    `breakpoint()` is let through, and nothing is printed.
     """
     with silence():
         return build_with_dependencies(source, arguments, rules=Rules(strict, True, debug)).kernel

@@ -217,8 +217,7 @@ class Statements(Calls):
     def visit_Assert(self, node: ast.Assert) -> None:
         test = self.visit(node.test)
         if not is_compile_time(test):
-            if not self.rules.is_check:
-                device_assert(test, "" if node.msg is None else self._message(node.msg))
+            device_assert(test, "" if node.msg is None else self._message(node.msg))
             return
         if not unwrap(test):
             message = "" if node.msg is None else f": {unwrap(self.visit(node.msg))}"

@@ -364,15 +364,8 @@ def _rounded(*arguments: Any, **named: Any) -> Any:
 
 # Python's functions that mean something of their own in a kernel, by identity.
 def _print(*values: Any, **named: Any) -> None:
-    """`print` of a kernel; unlike compiled code it prints anything."""
-    is_plain = not any(isinstance(value, tensor) for value in values)
-    first = unwrap(values[0]) if values else ""
-    if (is_plain and not isinstance(first, str)) or set(named) - {"hex"}:
-        print(*map(unwrap, values), **named)
-    elif isinstance(first, str):
-        tl.device_print(*values, **named)
-    else:
-        tl.device_print("", *values, **named)
+    """`print`: the first value may be a prefix."""
+    tl.device_print(*(values if values and isinstance(unwrap(values[0]), str) else ("", *values)), **named)
 
 
 _REPLACED: dict[int, Any] = {

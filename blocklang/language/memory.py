@@ -26,9 +26,10 @@ def checked_pointer(value: Any, what: str) -> tensor:
     help = "pass the array itself to the kernel, and add offsets to it"
     if isinstance(unwrap(value), Window):
         help = f"call its own method, `desc.{what}(offsets{', value' if what == 'store' else ''})`"
-    raise CompilationError(
-        f"{what} needs a pointer, a block of pointers or a block pointer, got {describe(value)}", help=help
-    )
+    accepted = "a pointer, a block of pointers or a block pointer"
+    if what not in ("load", "store"):
+        accepted = "a pointer or a block of pointers"
+    raise CompilationError(f"{what} needs {accepted}, got {describe(value)}", help=help)
 
 
 def checked_mask(value: Any) -> tensor | None:
