@@ -22,7 +22,7 @@ from blocklang.codegen.emitter import splat_constant, vector_of
 from blocklang.codegen.loops import RegionEmitter
 from blocklang.ir.core import Operation
 from blocklang.ir.types import ScalarType
-from blocklang.ops.order import INFINITY_BITS, SortBuffer, key_type, padded_row, quiet_nan_bits
+from blocklang.ops.order import SortBuffer, has_negative_zero, key_type, nan_bits, padded_row, top_bits
 
 GROUP = 8  # vectors that are held in registers
 TILE = 16  # rows and columns that are transposed at a time
@@ -69,18 +69,30 @@ class _Keys:
     def from_element(self, bits: str, width: int) -> str:
         """The keys of elements that were loaded as integers."""
         key = self._reordered(bits, width)
-        if self.element.is_float:
-            kind, mask = self.kind(width), vector_of("i1", width)
+        kind, mask = self.kind(width), vector_of("i1", width)
+        if self.element.is_float and not has_negative_zero(self.element):
+            # 0x80 is NaN: up to there one less, and NaN wraps to the largest.
+            steps = self.emit.op(f"icmp ule {kind} {bits}, {self.number(-128, width)}")
+            less = self.emit.op(f"sub {kind} {bits}, {self.number(1, width)}")
+            key = self.emit.op(f"select {mask} {steps}, {kind} {less}, {kind} {key}")
+        elif self.element.is_float:
             magnitude = self.emit.op(f"and {kind} {bits}, {self.number(self.largest, width)}")
-            infinity = self.number(INFINITY_BITS[self.element.name], width)
-            is_nan = self.emit.op(f"icmp ugt {kind} {magnitude}, {infinity}")
-            nan = self.number(quiet_nan_bits(self.element), width)
+            top = self.number(top_bits(self.element), width)
+            is_nan = self.emit.op(f"icmp ugt {kind} {magnitude}, {top}")
+            nan = self.number(nan_bits(self.element), width)
             key = self.emit.op(f"select {mask} {is_nan}, {kind} {nan}, {kind} {key}")
         return self._inverted(key, width)
 
     def to_element(self, key: str, width: int) -> str:
         """The elements of keys, as integers."""
-        return self._reordered(self._inverted(key, width), width)
+        key = self._inverted(key, width)
+        bits = self._reordered(key, width)
+        if self.element.is_float and not has_negative_zero(self.element):
+            kind, mask = self.kind(width), vector_of("i1", width)
+            steps = self.emit.op(f"icmp sgt {kind} {key}, {self.number(-2, width)}")
+            more = self.emit.op(f"add {kind} {key}, {self.number(1, width)}")
+            return self.emit.op(f"select {mask} {steps}, {kind} {more}, {kind} {bits}")
+        return bits
 
     def _inverted(self, key: str, width: int) -> str:
         if not self.descending:

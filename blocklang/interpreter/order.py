@@ -1,7 +1,8 @@
 """The meaning of sort, topk, gather and histogram.
 
 Floats are ordered as integers: their bits, those of negative numbers flipped but for the sign, grow with the
-number, and every NaN becomes one that is larger than infinity.
+number, and every NaN becomes one that is larger than infinity. In the formats where 0x80 is NaN, bits up to
+that go one down, so that NaN wraps to the largest.
 """
 
 from __future__ import annotations
@@ -24,17 +25,26 @@ def sorted_rows(type_: Type, lanes: Array, *, descending: bool) -> Array:
     """The lanes sorted along the last axis, as `sort` defines it."""
     element = element_type(type_)
     assert isinstance(element, ScalarType)
-    keys = lanes
-    if element.is_float:
-        keys = np.ascontiguousarray(lanes).view(f"i{element.bytes}")
-        is_nan = (keys & np.iinfo(keys.dtype).max) > ops.INFINITY_BITS[element.name]
-        keys = np.where(is_nan, keys.dtype.type(ops.quiet_nan_bits(element)), _sign_flipped(keys))
-    ordered = np.sort(keys, axis=-1)
+    ordered = np.sort(_keys(element, lanes) if element.is_float else lanes, axis=-1)
     if descending:
         ordered = ordered[..., ::-1]
     if element.is_float:
-        ordered = np.ascontiguousarray(_sign_flipped(ordered)).view(dtype_of(type_))
+        ordered = np.ascontiguousarray(_bits(element, ordered)).view(dtype_of(type_))
     return np.asarray(ordered)
+
+
+def _keys(element: ScalarType, lanes: Array) -> Array:
+    bits = np.ascontiguousarray(lanes).view(f"i{element.bytes}")
+    if not ops.has_negative_zero(element):
+        return np.where(bits.view(np.uint8) <= 0x80, bits - np.int8(1), _sign_flipped(bits))
+    is_nan = (bits & np.iinfo(bits.dtype).max) > ops.top_bits(element)
+    return np.where(is_nan, bits.dtype.type(ops.nan_bits(element)), _sign_flipped(bits))
+
+
+def _bits(element: ScalarType, keys: Array) -> Array:
+    if not ops.has_negative_zero(element):
+        return np.where(keys > -2, keys + np.int8(1), _sign_flipped(keys))
+    return _sign_flipped(keys)
 
 
 @evaluates(ops.Sort)

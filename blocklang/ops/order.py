@@ -13,14 +13,14 @@ from typing import Any
 
 from blocklang.ir.core import Operation
 from blocklang.ir.declaration import Effect, attribute, operand, operation, result
+from blocklang.ir.float8 import FLOAT8
 from blocklang.ir.types import I1, I8, I16, I32, I64, BlockType, BufferType, PointerType, ScalarType, Type
 from blocklang.ops.constraints import Block, Buffer
 from blocklang.ops.tile import PLACED, TileOperation
 
 _KEYS = {8: I8, 16: I16, 32: I32, 64: I64}
 
-# Per float type the bits of infinity: what has a larger magnitude is NaN.
-INFINITY_BITS = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF0000000000000}
+_INFINITIES = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF0000000000000}
 
 
 class WholeBlock(Operation):
@@ -128,10 +128,24 @@ def key_type(element: ScalarType) -> ScalarType:
     return _KEYS[max(element.bits, 8)]
 
 
-def quiet_nan_bits(element: ScalarType) -> int:
-    """The bits that stand for every NaN of a float type: positive, quiet, larger than infinity."""
-    infinity = INFINITY_BITS[element.name]
+def top_bits(element: ScalarType) -> int:
+    """The largest bits without a sign that are no NaN: infinity, if the float type has one."""
+    if element.name in FLOAT8:
+        return FLOAT8[element.name].top
+    return _INFINITIES[element.name]
+
+
+def nan_bits(element: ScalarType) -> int:
+    """The bits that stand for every NaN of a float type."""
+    if element.name in FLOAT8:
+        return FLOAT8[element.name].nan
+    infinity = _INFINITIES[element.name]
     return infinity | (infinity & -infinity) >> 1
+
+
+def has_negative_zero(element: ScalarType) -> bool:
+    """False for the 8-bit floats whose only NaN has the bits that are -0 elsewhere."""
+    return element.name not in FLOAT8 or FLOAT8[element.name].has_negative_zero
 
 
 def padded_row(extent: int) -> int:

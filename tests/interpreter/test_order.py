@@ -9,18 +9,27 @@ import pytest
 
 import blocklang.ops  # noqa: F401 - declares the operations
 from blocklang.interpreter import run_kernel
+from blocklang.interpreter.dtypes import DTYPES, widen
 from blocklang.ir import parse_kernel, verify
 from blocklang.ir.types import SCALARS, ScalarType
 from blocklang.ops import order as ops
-from tests.interpreter.harness import Array, apply, assert_same_bits, integers, numbers
+from tests.interpreter.harness import Array, apply, assert_same_bits, integers
+from tests.interpreter.harness import numbers as some_numbers
 
 
 def key(x: Any) -> tuple[bool, float, bool]:
     """The place of a number in the order: NaN last, then by value, -0.0 first."""
     if x.dtype.kind in "biu":
         return False, int(x), False
-    number = float(x)
+    number = float(widen(np.asarray(x)))
     return (True, 0.0, False) if number != number else (False, number, not np.signbit(number))
+
+
+def numbers(type_: ScalarType) -> Array:
+    """Numbers of a type; every code of an 8-bit float."""
+    if type_.is_float8:
+        return np.arange(256, dtype=np.uint8).view(DTYPES[type_.name])
+    return some_numbers(type_)
 
 
 def in_order(row: Array, *, descending: bool = False) -> Array:

@@ -107,3 +107,12 @@ def counted_where(x, keep, out, n, N: bl.constexpr, BINS: bl.constexpr):
     values = tl.load(x + i, mask=i < n, other=1)
     mask = (i < n) & tl.load(keep + i, mask=i < n, other=False)
     tl.store(out + tl.arange(0, BINS), tl.histogram(values, BINS, mask=mask))
+
+
+@bl.jit
+def sorted_kind(x, out, KIND: bl.constexpr, N: bl.constexpr, DESCENDING: bl.constexpr):
+    """The codes of 8-bit floats, sorted as such, then the three largest."""
+    i = tl.arange(0, N)
+    a = tl.load(x + i).to(KIND, bitcast=True)
+    tl.store(out + i, tl.sort(a, descending=DESCENDING).to(tl.uint8, bitcast=True))
+    tl.store(out + N + tl.arange(0, 3), tl.topk(a, 3).to(tl.uint8, bitcast=True))

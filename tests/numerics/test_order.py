@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import blocklang.language as tl
+from blocklang.ir.float8 import FLOAT8 as FORMATS
 from tests.numerics import order_kernels as kernels
 from tests.numerics.launching import Array, Out, assert_same_bits, is_untouched, launch_both, launch_one
 from tests.numerics.values import ALL, INTEGERS, NUMPY_DTYPES, numbers, random_numbers
@@ -54,6 +56,30 @@ def test_rows_are_sorted(name: str, shape: tuple[int, int]) -> None:
     x = mixed(name, shape)
     descending = shape[0] == 2
     assert_same_bits(sort_rows(x, name, descending=descending), in_order(x, descending=descending))
+
+
+@pytest.mark.parametrize("kind", ["e5", "e4nv", "e4b8", "e5b16", "e4b15"])
+@pytest.mark.parametrize("descending", [False, True])
+def test_codes_of_8_bit_floats_are_sorted(kind: str, descending: bool) -> None:
+    form = FORMATS[f"f8{kind}"]
+    codes = np.random.default_rng(6).permutation(256).astype(np.uint8)
+    out = launch_one(
+        kernels.sorted_kind,
+        (1,),
+        codes,
+        Out((259,), "uint8"),
+        KIND=getattr(tl, f"float8{kind}"),
+        N=256,
+        DESCENDING=descending,
+    )
+
+    def place(code: int) -> tuple[bool, float, bool]:
+        number = form.decode(code)
+        return (True, 0.0, False) if math.isnan(number) else (False, number, code < 0x80)
+
+    ordered = sorted(map(place, range(256)), reverse=descending)
+    assert [place(int(c)) for c in out[:256]] == ordered
+    assert [place(int(c)) for c in out[256:]] == sorted(ordered, reverse=True)[:3]
 
 
 @pytest.mark.parametrize("name", ["int8", "fp16", "fp32", "fp64", "uint64"])
