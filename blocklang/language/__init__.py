@@ -95,6 +95,18 @@ from blocklang.language.maths import (
     where,
 )
 from blocklang.language.memory import load, store
+from blocklang.language.random import (
+    pair_uniform_to_normal,
+    philox,
+    philox_impl,
+    rand,
+    rand4x,
+    randint,
+    randint4x,
+    randn,
+    randn4x,
+    uint_to_uniform_float,
+)
 from blocklang.language.reduction import argmax, argmin, max, min, reduce, reduce_or, sum, xor_sum
 from blocklang.language.scan import associative_scan, cumprod, cumsum, map_elementwise
 from blocklang.language.shape import (
@@ -202,10 +214,19 @@ __all__ = [
     "multiple_of",
     "next_power_of_2",
     "num_programs",
+    "pair_uniform_to_normal",
     "permute",
+    "philox",
+    "philox_impl",
     "pi32_t",
     "pointer_type",
     "program_id",
+    "rand",
+    "rand4x",
+    "randint",
+    "randint4x",
+    "randn",
+    "randn4x",
     "range",
     "ravel",
     "reduce",
@@ -238,6 +259,7 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "uint_to_uniform_float",
     "umulhi",
     "unsqueeze",
     "use_builder",

@@ -21,13 +21,6 @@ NOT_BUILT_YET: dict[str, str | None] = {
         "write one partial result per program, and combine them in a second kernel",
     ),
     **dict.fromkeys(("sort", "topk", "bitonic_merge", "gather", "histogram"), _NO_SUBSTITUTE),
-    **dict.fromkeys(
-        (
-            *("rand", "randn", "randint", "rand4x", "randn4x", "randint4x", "philox", "philox_impl"),
-            *("pair_uniform_to_normal", "uint_to_uniform_float"),
-        ),
-        "pass the random numbers in as an array",
-    ),
     **dict.fromkeys(("device_print", "device_assert"), "store what you want to see, and look at the array"),
     "dot_scaled": "scale the operands, then use tl.dot",
     "swizzle2d": "compute the swizzled program ids with `//` and `%`",

@@ -1,0 +1,53 @@
+"""Kernels of random numbers."""
+
+# mypy: ignore-errors
+from __future__ import annotations
+
+import blocklang as bl
+import blocklang.language as tl
+
+
+@bl.jit
+def words(out, offsets, seed, n, BLOCK: bl.constexpr, ROUNDS: bl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    offset = tl.load(offsets + i, mask=mask)
+    results = tl.randint4x(seed, offset, ROUNDS)
+    for k in tl.static_range(4):
+        tl.static_assert(results[k].dtype == tl.uint32)
+        tl.store(out + k * n + i, results[k], mask=mask)
+
+
+@bl.jit
+def wide_words(out, uniform, counters, seed, n, BLOCK: bl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    x = tl.load(counters + i, mask=mask)
+    results = tl.philox(seed, x, x + 1, x * 3, x - x)
+    for k in tl.static_range(4):
+        tl.static_assert(results[k].dtype == tl.uint64)
+        tl.store(out + k * n + i, results[k], mask=mask)
+    tl.store(uniform + i, tl.uint_to_uniform_float(results[0]), mask=mask)
+
+
+@bl.jit
+def numbers(uniform, normal, offsets, seed, n, BLOCK: bl.constexpr):
+    """Four rows of each; the first are also what `rand` and `randn` give, and `randint`'s."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    offset = tl.load(offsets + i, mask=mask)
+    us, ns = tl.rand4x(seed, offset), tl.randn4x(seed, offset)
+    for k in tl.static_range(4):
+        tl.store(uniform + k * n + i, us[k], mask=mask)
+        tl.store(normal + k * n + i, ns[k], mask=mask)
+    tl.store(uniform + 4 * n + i, tl.rand(seed, offset), mask=mask)
+    tl.store(normal + 4 * n + i, tl.random.randn(seed, offset), mask=mask)
+    tl.store(uniform + 5 * n + i, tl.uint_to_uniform_float(tl.randint(seed, offset)), mask=mask)
+
+
+@bl.jit
+def dropout(x, out, seed, n, p, BLOCK: bl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    keep = tl.rand(seed, i) > p
+    tl.store(out + i, tl.where(keep, tl.load(x + i, mask=mask) / (1 - p), 0.0), mask=mask)
