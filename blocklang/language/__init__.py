@@ -130,6 +130,8 @@ from blocklang.language.shape import (
 from blocklang.language.standard import cdiv, next_power_of_2, sigmoid, softmax
 from blocklang.language.unsupported import NOT_BUILT_YET
 
+from blocklang.language import extra  # isort: skip
+
 _MATH = (
     *(abs, ceil, cos, div_rn, erf, exp, exp2, expm1, fdiv, floor, fma, log, log1p, log2, log10),
     *(rint, rsqrt, sin, sqrt, sqrt_rn, tan, tanh, trunc, umulhi, cdiv, sigmoid, softmax),
@@ -179,6 +181,7 @@ __all__ = [
     "exp2",
     "expand_dims",
     "expm1",
+    "extra",
     "fdiv",
     "flip",
     "float16",

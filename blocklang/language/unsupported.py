@@ -25,7 +25,6 @@ NOT_BUILT_YET: dict[str, str | None] = {
     "dot_scaled": "scale the operands, then use tl.dot",
     "swizzle2d": "compute the swizzled program ids with `//` and `%`",
     "inline_asm_elementwise": _NO_SUBSTITUTE,
-    "extra": "the functions of libdevice are not built yet; see tl.math",
     **dict.fromkeys(("add", "sub", "mul"), "write the operator"),
     **dict.fromkeys(
         ("tuple_type", "slice", "void", "constexpr_type", "function_type"), "write a Python tuple"
