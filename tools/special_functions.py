@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import mpmath
@@ -282,7 +283,7 @@ SPLITS = (
             f"{name.upper()}_ZERO{index}",
             "f64",
             f"zero {index} of {name.upper()}",
-            lambda name=name, index=index: zero_of(name, index),
+            partial(zero_of, name, index),
             53,
         )
         for name, indices in (("j0", (1, 2)), ("j1", (1, 2)), ("y0", (1, 2, 3)), ("y1", (1, 2)))

@@ -16,6 +16,7 @@ from blocklang.maths.formats import F64, Lanes
 from blocklang.maths.steps import Steps, V
 
 FAR = 8.0
+TINY = 2.0**-28
 TWO_OVER_PI = special.TWO_OVER_PI[0]
 HALF_PI, HALF_PI_REST = special.PI[0] / 2, special.PI[1] / 2
 QUARTER_PI, QUARTER_PI_REST = special.PI[0] / 4, special.PI[1] / 4
@@ -147,6 +148,8 @@ def first_kind(steps: Steps[V], order: int, x: V) -> V:
     size = steps.abs(x)
     large = steps.gt(size, lanes.number(FAR))
     near = j_near(lanes, order, lanes.at_most(size, FAR))
+    if not order:  # exactly 1 at 0
+        near = steps.select(steps.lt(size, lanes.number(TINY)), lanes.number(1.0), near)
     value = steps.select(large, far(lanes, order, lanes.at_least(size, FAR), second=False), near)
     value = steps.select(steps.eq(size, lanes.number(math.inf)), lanes.number(0.0), value)
     return trigonometric.with_sign(lanes, value, lanes.bits_of(x)) if order else value
