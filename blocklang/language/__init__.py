@@ -131,6 +131,7 @@ from blocklang.language.standard import cdiv, next_power_of_2, sigmoid, softmax
 from blocklang.language.unsupported import NOT_BUILT_YET
 
 from blocklang.language import extra  # isort: skip
+from blocklang.language.inline_asm import inline_asm_elementwise  # isort: skip
 
 _MATH = (
     *(abs, ceil, cos, div_rn, erf, exp, exp2, expm1, fdiv, floor, fma, log, log1p, log2, log10),
@@ -190,6 +191,7 @@ __all__ = [
     "floor",
     "fma",
     "full",
+    "inline_asm_elementwise",
     "int1",
     "int8",
     "int16",

@@ -24,7 +24,6 @@ NOT_BUILT_YET: dict[str, str | None] = {
     **dict.fromkeys(("device_print", "device_assert"), "store what you want to see, and look at the array"),
     "dot_scaled": "scale the operands, then use tl.dot",
     "swizzle2d": "compute the swizzled program ids with `//` and `%`",
-    "inline_asm_elementwise": _NO_SUBSTITUTE,
     **dict.fromkeys(("add", "sub", "mul"), "write the operator"),
     **dict.fromkeys(
         ("tuple_type", "slice", "void", "constexpr_type", "function_type"), "write a Python tuple"

@@ -51,3 +51,18 @@ def dropout(x, out, seed, n, p, BLOCK: bl.constexpr):
     mask = i < n
     keep = tl.rand(seed, i) > p
     tl.store(out + i, tl.where(keep, tl.load(x + i, mask=mask) / (1 - p), 0.0), mask=mask)
+
+
+@bl.jit
+def by_hand(out, normal, seed, n, BLOCK: bl.constexpr):
+    """`randint4x` and `randn`, put together from the functions that they are made of."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    zero = tl.full((BLOCK,), 0, tl.uint32)
+    key = seed.to(tl.uint64)
+    low, high = key.to(tl.uint32), (key >> 32).to(tl.uint32)
+    a, b, _, _ = tl.philox_impl(i.to(tl.uint32), zero, zero, zero, low, high)
+    tl.store(out + i, a, mask=mask)
+    tl.store(out + n + i, b, mask=mask)
+    first, _ = tl.pair_uniform_to_normal(tl.uint_to_uniform_float(a), tl.uint_to_uniform_float(b))
+    tl.store(normal + i, first - tl.randn(seed, i), mask=mask)

@@ -11,7 +11,7 @@ import pytest
 
 import blocklang as bl
 from tests.numerics.launching import Array, Out, assert_same_bits, launch_both, launch_one
-from tests.numerics.random_kernels import dropout, numbers, wide_words, words
+from tests.numerics.random_kernels import by_hand, dropout, numbers, wide_words, words
 
 OFFSETS = {
     "int32": np.array([0, 1, 2, 3, -1, 2**31 - 1, 12345, 77], np.int32),
@@ -215,6 +215,13 @@ def test_uniform_and_normal_numbers() -> None:
     exact = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(4, 1000)
     assert np.abs(normal[:4] - exact).max() < 6 * 2.0**-22
     assert_same_bits(normal[4], normal[0])
+
+
+def test_the_parts_make_the_whole() -> None:
+    outputs = (Out((2, 100), "uint32"), Out((100,), "fp32"))
+    got, difference = launch_both(by_hand, 3, *outputs, -(2**35) - 7, 100, BLOCK=47)
+    assert_same_bits(got, expected_words(-(2**35) - 7, np.arange(100, dtype=np.int32))[:2])
+    assert not difference.any()
 
 
 def test_many_numbers_look_uniform() -> None:
