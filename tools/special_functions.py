@@ -312,7 +312,7 @@ def render() -> str:
         print(float(mpmath.log(error, 2)), file=sys.stderr, flush=True)
         lines += ["", f"# {table.comment}", f"# weighted error 2**{float(mpmath.log(error, 2)):.2f}"]
         lines += render_tuple(table.name, table.dtype, [round_to(table.dtype, c) for c in coefficients])
-    return "\n".join(lines) + "\n"
+    return ("\n".join(lines) + "\n").replace("e+", "e")  # as the formatter writes exponents
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -178,7 +178,8 @@ NUMPY: dict[str, Callable[..., Any]] = {
 
 def in_f64(recipe: Recipe, arguments: Sequence[Array]) -> Array:
     """The function in f64 precision of the same arguments: NumPy's, or the recipe, which mpmath judges."""
-    wide = [a.astype(np.float64) for a in arguments]
+    with np.errstate(all="ignore"):
+        wide = [a.astype(np.float64) for a in arguments]
     if recipe.name not in NUMPY:
         return np.asarray(RECIPES[recipe.name, "f64"].apply(NumpySteps(), *wide))
     with np.errstate(all="ignore"):

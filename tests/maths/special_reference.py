@@ -36,6 +36,12 @@ def inverse_erfc(q: mpf) -> mpf:
     return y
 
 
+def scaled_erfc(x: mpf) -> mpf:
+    if x < 1e4:
+        return mpmath.exp(x * x) * mpmath.erfc(x)
+    return (1 - 1 / (2 * x * x)) / (x * mpmath.sqrt(mpmath.pi))
+
+
 def norm(*components: mpf) -> mpf:
     return mpmath.sqrt(sum(c * c for c in components))
 
@@ -62,7 +68,7 @@ EXACT: dict[str, Callable[..., mpf]] = {
     "rhypot": reciprocal_norm,
     "rnorm3d": reciprocal_norm,
     "rnorm4d": reciprocal_norm,
-    "erfcx": lambda x: mpmath.exp(x * x) * mpmath.erfc(x),
+    "erfcx": scaled_erfc,
     "erfinv": lambda x: mpmath.erfinv(x) if abs(x) < 0.9 else mpmath.sign(x) * inverse_erfc(1 - abs(x)),
     "erfcinv": inverse_erfc,
     "normcdf": lambda x: mpmath.erfc(-x / mpmath.sqrt(2)) / 2,

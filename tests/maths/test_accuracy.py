@@ -15,6 +15,7 @@ from tests.maths.reference import (
     DTYPES,
     EXACT,
     FORMATS,
+    NUMPY,
     PRECISION,
     Array,
     in_f64,
@@ -74,7 +75,7 @@ def vectors(recipe: Recipe, count: int, generator: np.random.Generator) -> list[
 
 @pytest.mark.parametrize("recipe", recipes("f32"), ids=name_of)
 def test_f32_keeps_its_stated_error(recipe: Recipe) -> None:
-    arguments = arguments_of(recipe, 200_000)
+    arguments = arguments_of(recipe, 200_000 if recipe.name in NUMPY else 40_000)
     errors = ulp_errors_f32(recipe.apply(NumpySteps(), *arguments), in_f64(recipe, arguments))
     worst = int(np.argmax(errors))
     assert errors[worst] <= recipe.max_ulp, [float(a[worst]) for a in arguments]
@@ -99,7 +100,7 @@ def check_f64(recipe: Recipe, arguments: list[Array]) -> None:
 
 @pytest.mark.parametrize("recipe", recipes("f64"), ids=name_of)
 def test_f64_keeps_its_stated_error(recipe: Recipe) -> None:
-    check_f64(recipe, arguments_of(recipe, 2_000))
+    check_f64(recipe, arguments_of(recipe, 600 if recipe.name in BESSEL else 2_000))
 
 
 @pytest.mark.slow
