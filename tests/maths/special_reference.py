@@ -42,6 +42,13 @@ def scaled_erfc(x: mpf) -> mpf:
     return (1 - 1 / (2 * x * x)) / (x * mpmath.sqrt(mpmath.pi))
 
 
+def normal_probability(x: mpf) -> mpf:
+    if abs(x) > 60:  # far below the smallest number, or as near to 1
+        tail = mpf(2) ** -2500
+        return tail if x < 0 else 1 - tail
+    return mpmath.erfc(-x / mpmath.sqrt(2)) / 2
+
+
 def norm(*components: mpf) -> mpf:
     return mpmath.sqrt(sum(c * c for c in components))
 
@@ -71,7 +78,7 @@ EXACT: dict[str, Callable[..., mpf]] = {
     "erfcx": scaled_erfc,
     "erfinv": lambda x: mpmath.erfinv(x) if abs(x) < 0.9 else mpmath.sign(x) * inverse_erfc(1 - abs(x)),
     "erfcinv": inverse_erfc,
-    "normcdf": lambda x: mpmath.erfc(-x / mpmath.sqrt(2)) / 2,
+    "normcdf": normal_probability,
     "normcdfinv": lambda p: -mpmath.sqrt(2) * inverse_erfc(2 * p),
     "tgamma": mpmath.gamma,
     "lgamma": log_gamma,
