@@ -258,11 +258,38 @@ def _shift(c: Context, op: Operation, args: list[str]) -> str:
 @lowers(ops.UnsignedMulHigh)
 def _multiply_high(c: Context, op: Operation, args: list[str]) -> str:
     type = scalar_type(op)
+    if c.width and type.bits == 64:
+        return _multiply_high_64(c, type, args[0], args[1])
     wide = vector_of(f"i{2 * type.bits}", c.width)
     a, b = (c.emit.op(f"zext {c.type(type)} {v} to {wide}") for v in args)
     product = c.emit.op(f"mul {wide} {a}, {b}")
     count = splat_constant(f"i{2 * type.bits}", str(type.bits), c.width)
     return c.emit.op(f"trunc {wide} {c.emit.op(f'lshr {wide} {product}, {count}')} to {c.type(type)}")
+
+
+def _multiply_high_64(c: Context, type: ScalarType, a: str, b: str) -> str:
+    """The schoolbook product in halves of 32 bits: CPUs multiply vectors of 32-bit lanes to 64 bits, and no
+    wider. No partial sum overflows.
+    """
+    word, half = c.type(type), c.number(type, 32)
+    mask = splat_constant("i64", str(0xFFFFFFFF), c.width)
+
+    def high(v: str) -> str:
+        return c.emit.op(f"lshr {word} {v}, {half}")
+
+    def low(v: str) -> str:
+        return c.emit.op(f"and {word} {v}, {mask}")
+
+    def product(v: str, w: str) -> str:
+        return c.emit.op(f"mul {word} {v}, {w}")
+
+    def total(v: str, w: str) -> str:
+        return c.emit.op(f"add {word} {v}, {w}")
+
+    a_high, a_low, b_high, b_low = high(a), low(a), high(b), low(b)
+    middle = total(product(a_high, b_low), high(product(a_low, b_low)))
+    other = total(product(a_low, b_high), low(middle))
+    return total(total(product(a_high, b_high), high(middle)), high(other))
 
 
 _ORDERED = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}

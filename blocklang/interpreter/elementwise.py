@@ -250,11 +250,11 @@ _STEPS: dict[str, Callable[[Array], Any]] = {
 }
 
 
-@evaluates(*ops.FUNCTIONS.values())
-def function(op: ops.FloatUnary, machine: Machine) -> Array:
-    lanes = machine[op.source]
+@evaluates(*ops.FUNCTIONS.values(), *ops.FUNCTIONS_OF_SEVERAL.values())
+def function(op: ops.FloatUnary | ops.FloatFunction, machine: Machine) -> Array:
+    lanes = [machine[operand] for operand in op.operands]
     if op.name in _STEPS:
-        return _computed(_STEPS[op.name], lanes)
-    if (op.name, "f64" if lanes.dtype == F64 else "f32") not in RECIPES:
-        raise InterpreterError(f"{op.name} has no recipe for {lanes.dtype}", location=op.location)
-    return _computed(lambda wide: numpy_steps.evaluate(op.name, wide), lanes)
+        return _computed(_STEPS[op.name], *lanes)
+    if (op.name, "f64" if lanes[0].dtype == F64 else "f32") not in RECIPES:
+        raise InterpreterError(f"{op.name} has no recipe for {lanes[0].dtype}", location=op.location)
+    return _computed(lambda *wide: numpy_steps.evaluate(op.name, *wide), *lanes)

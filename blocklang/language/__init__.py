@@ -112,6 +112,18 @@ from blocklang.language.maths import (
 )
 from blocklang.language.memory import load, store
 from blocklang.language.order import bitonic_merge, gather, histogram, sort, topk
+from blocklang.language.random import (
+    pair_uniform_to_normal,
+    philox,
+    philox_impl,
+    rand,
+    rand4x,
+    randint,
+    randint4x,
+    randn,
+    randn4x,
+    uint_to_uniform_float,
+)
 from blocklang.language.reduction import argmax, argmin, max, min, reduce, reduce_or, sum, xor_sum
 from blocklang.language.scaled import dot_scaled
 from blocklang.language.scan import associative_scan, cumprod, cumsum, map_elementwise
@@ -135,6 +147,9 @@ from blocklang.language.shape import (
 )
 from blocklang.language.standard import cdiv, next_power_of_2, sigmoid, softmax
 from blocklang.language.unsupported import NOT_BUILT_YET
+
+from blocklang.language import extra  # isort: skip
+from blocklang.language.inline_asm import inline_asm_elementwise  # isort: skip
 
 _MATH = (
     *(abs, ceil, cos, div_rn, erf, exp, exp2, expm1, fdiv, floor, fma, log, log1p, log2, log10),
@@ -197,6 +212,7 @@ __all__ = [
     "exp2",
     "expand_dims",
     "expm1",
+    "extra",
     "fdiv",
     "flip",
     "float8e4b8",
@@ -212,6 +228,7 @@ __all__ = [
     "full",
     "gather",
     "histogram",
+    "inline_asm_elementwise",
     "int1",
     "int8",
     "int16",
@@ -239,10 +256,19 @@ __all__ = [
     "multiple_of",
     "next_power_of_2",
     "num_programs",
+    "pair_uniform_to_normal",
     "permute",
+    "philox",
+    "philox_impl",
     "pi32_t",
     "pointer_type",
     "program_id",
+    "rand",
+    "rand4x",
+    "randint",
+    "randint4x",
+    "randn",
+    "randn4x",
     "range",
     "ravel",
     "reduce",
@@ -277,6 +303,7 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "uint_to_uniform_float",
     "umulhi",
     "unsqueeze",
     "use_builder",

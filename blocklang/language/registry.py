@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 BUILTINS: dict[str, Callable[..., Any]] = {}
+LIBRARY: dict[str, Callable[..., Any]] = {}
 
 
 def builtin(function: FunctionT) -> FunctionT:
@@ -39,6 +40,16 @@ def advice_on_result(function: object) -> str | None:
     return advice if isinstance(advice, str) else None
 
 
+def library_function(function: FunctionT) -> FunctionT:
+    """Register a function of a library beside the language, `tl.extra.libdevice`, under its own name."""
+    name = function.__name__
+    if name in LIBRARY:
+        raise ValueError(f"the library function {name!r} is declared twice")
+    LIBRARY[name] = function
+    return function
+
+
 def is_builtin(function: object) -> bool:
-    """True for a function of the language."""
-    return function is not None and BUILTINS.get(getattr(function, "__name__", "")) is function
+    """True for a function of the language, or of a library beside it."""
+    name = getattr(function, "__name__", "")
+    return function is not None and (BUILTINS.get(name) is function or LIBRARY.get(name) is function)

@@ -77,9 +77,21 @@ def erfc(lanes: Lanes[V], x: V, polynomial: Polynomial) -> V:
 
 
 def erfc_tail(lanes: Lanes[V], x: V, polynomial: Polynomial) -> V:
-    """erfc(x) for 1/2 <= x <= 28: exp(-x**2) P(t) u, u = 1 / (x + 3), t = 1 - 6 u.
+    """erfc(x) for 1/2 <= x <= 28: exp(-x**2) times `scaled_tail`."""
+    steps = lanes.steps
+    square, square_rest = lanes.two_product(x, x)
+    return exponential.exp_times(
+        lanes,
+        exponential.TABLE_F64,
+        (steps.neg(square), steps.neg(square_rest)),
+        scaled_tail(lanes, x, polynomial),
+    )
 
-    What the sum, the quotient, the last step of P and the products lose is kept apart and added at the end.
+
+def scaled_tail(lanes: Lanes[V], x: V, polynomial: Polynomial) -> tuple[V, V]:
+    """exp(x**2) erfc(x) for 1/2 <= x <= 28, in two parts: P(t) u, u = 1 / (x + 3), t = 1 - 6 u.
+
+    What the sum, the quotient, the last step of P and the product lose is kept apart.
     """
     steps = lanes.steps
     one = lanes.number(1.0)
@@ -95,11 +107,4 @@ def erfc_tail(lanes: Lanes[V], x: V, polynomial: Polynomial) -> V:
     slope = lanes.polynomial(t, [i * c for i, c in enumerate(polynomial[0])][1:SLOPE_TERMS])
     value_rest = steps.fma(t_rest, slope, value_rest)
     factor, factor_rest = lanes.two_product(u, value)
-    factor_rest = steps.fma(u_rest, value, steps.fma(u, value_rest, factor_rest))
-    square, square_rest = lanes.two_product(x, x)
-    return exponential.exp_times(
-        lanes,
-        exponential.TABLE_F64,
-        (steps.neg(square), steps.neg(square_rest)),
-        (factor, factor_rest),
-    )
+    return factor, steps.fma(u_rest, value, steps.fma(u, value_rest, factor_rest))

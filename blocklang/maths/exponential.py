@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from blocklang.maths import coefficients
+from blocklang.maths import special_coefficients as special
 from blocklang.maths.formats import F32, F64, Format, Lanes
 from blocklang.maths.steps import Steps, V
 
@@ -36,6 +37,7 @@ class ExponentialTable:
 
 
 LOG2_E = 1.4426950408889634
+LOG2_10 = 3.321928094887362
 
 TABLE_F32 = ExponentialTable(
     F32, -151, 129, coefficients.LN2_F32, coefficients.EXP_F32, coefficients.EXP2_F32, coefficients.EXPM1_F32
@@ -135,6 +137,28 @@ def exp2(steps: Steps[V], table: ExponentialTable, x: V) -> V:
     shifted = steps.add(x, magic)
     r = steps.sub(x, steps.sub(shifted, magic))
     return scale_by_power(lanes, lanes.polynomial(r, (1.0, *table.exp2)), lanes.bits_of(shifted))
+
+
+def exp10_f64(steps: Steps[V], x: V) -> V:
+    """exp(x log(10)), the product in two parts."""
+    lanes = Lanes(steps, F64)
+    x = lanes.at_least(lanes.at_most(x, 309.0), -324.5)
+    high, low = (lanes.number(part) for part in special.LOG10)
+    product, lost = lanes.two_product(x, high)
+    rest = steps.fma(x, low, lost)
+    return exp_times(lanes, TABLE_F64, (product, rest), (lanes.number(1.0), lanes.number(0.0)))
+
+
+def exp10_f32(steps: Steps[V], x: V) -> V:
+    """2**n 2**r in f64 with n + r = x log2(10), rounded once."""
+    lanes = Lanes(steps, F64)
+    exponent = steps.mul(steps.cast(x, "f64"), lanes.number(LOG2_10))
+    exponent = lanes.at_least(lanes.at_most(exponent, 130.0), -160.0)
+    magic = lanes.number(F64.rounding_magic + F64.bias)
+    shifted = steps.add(exponent, magic)
+    r = steps.sub(exponent, steps.sub(shifted, magic))
+    value = lanes.polynomial(r, (1.0, *coefficients.POW_EXP2_F32))
+    return steps.cast(steps.mul(value, power_of_two(lanes, lanes.bits_of(shifted))), "f32")
 
 
 def scale_by_power(lanes: Lanes[V], value: V, biased: V) -> V:

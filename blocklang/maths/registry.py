@@ -1,8 +1,10 @@
 """All recipes by name and dtype, with the error that each states.
 
 `max_ulp` is the largest error over the whole domain, in units in the last place of the exact result (of the
-smallest subnormal below the normal range). For f32 functions of one argument it was measured over all inputs;
-for f64 and for two arguments over dense samples, and rounded up.
+smallest subnormal below the normal range). For f32 functions of one argument it was measured over all inputs,
+or follows from the f64 function that they round; for f64 and for several arguments over dense samples, and
+rounded up. The errors of lgamma hold for positive arguments; those of j0, j1, y0 and y1 beyond 8 are in units
+of the amplitude, sqrt(2 / (pi x)).
 """
 
 from __future__ import annotations
@@ -13,15 +15,23 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from blocklang.maths import (
+    bessel,
+    directed,
     error_function,
     exponential,
+    gamma,
+    half_turns,
     hyperbolic,
+    inverse_hyperbolic,
     inverse_trigonometric,
     logarithm,
+    normal,
+    norms,
     power,
     root,
     trigonometric,
 )
+from blocklang.maths.formats import F32, F64
 from blocklang.maths.steps import DType, Steps, V
 
 
@@ -40,6 +50,46 @@ class Recipe:
         if len(arguments) != self.arity:
             raise TypeError(f"{self.name} takes {self.arity} argument(s), {len(arguments)} given")
         return cast("V", self.function(steps, *arguments))
+
+
+def widened(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The f32 function that computes in f64 and rounds once."""
+
+    def narrow(steps: Steps[V], *arguments: V) -> V:
+        result: V = function(steps, *(steps.cast(argument, "f64") for argument in arguments))
+        return steps.cast(result, "f32")
+
+    return narrow
+
+
+def both(
+    name: str,
+    arity: int,
+    max_ulp: tuple[float, float],
+    f64: Callable[..., Any],
+    f32: Callable[..., Any] | None = None,
+) -> tuple[Recipe, Recipe]:
+    """The recipes of a function in f32 and f64; that of f32 computes in f64 if no other is given."""
+    return (
+        Recipe(name, "f32", arity, max_ulp[0], f32 or widened(f64)),
+        Recipe(name, "f64", arity, max_ulp[1], f64),
+    )
+
+
+def directed_recipes() -> tuple[Recipe, ...]:
+    """Arithmetic rounded in a direction. Exact in that: less than 1 ULP, on the right side."""
+    return tuple(
+        recipe
+        for name, (arity, _) in directed.OPERATIONS.items()
+        for direction in directed.DIRECTIONS
+        for recipe in both(
+            f"{name}_{direction}",
+            arity,
+            (1.0, 1.0),
+            directed.recipe_of(name, F64, direction),
+            directed.recipe_of(name, F32, direction),
+        )
+    )
 
 
 ALL = (
@@ -89,6 +139,37 @@ ALL = (
     Recipe("rsqrt", "f64", 1, 1.5, root.rsqrt_f64),
     Recipe("cbrt", "f32", 1, 0.51, root.cbrt_f32),
     Recipe("cbrt", "f64", 1, 0.51, root.cbrt_f64),
+    *both("rcbrt", 1, (0.51, 1.5), root.rcbrt_f64),
+    *both("exp10", 1, (0.51, 0.8), exponential.exp10_f64, exponential.exp10_f32),
+    *both("sinpi", 1, (0.51, 0.7), half_turns.sinpi_f64),
+    *both("cospi", 1, (0.51, 0.7), half_turns.cospi_f64),
+    *both("asinh", 1, (0.51, 1.3), inverse_hyperbolic.asinh_f64),
+    *both("acosh", 1, (0.51, 1.6), inverse_hyperbolic.acosh_f64),
+    *both("atanh", 1, (0.51, 1.4), inverse_hyperbolic.atanh_f64),
+    *both("hypot", 2, (0.51, 0.51), norms.norm_f64, norms.norm_f32),
+    *both("norm3d", 3, (0.51, 0.51), norms.norm_f64, norms.norm_f32),
+    *both("norm4d", 4, (0.51, 0.51), norms.norm_f64, norms.norm_f32),
+    *both("rhypot", 2, (0.51, 1.5), norms.reciprocal_f64, norms.reciprocal_f32),
+    *both("rnorm3d", 3, (0.51, 1.5), norms.reciprocal_f64, norms.reciprocal_f32),
+    *both("rnorm4d", 4, (0.51, 1.5), norms.reciprocal_f64, norms.reciprocal_f32),
+    *both("erfcx", 1, (0.51, 2.0), normal.erfcx_f64),
+    *both("erfinv", 1, (0.51, 2.5), normal.erfinv_f64),
+    *both("erfcinv", 1, (0.51, 2.5), normal.erfcinv_f64),
+    *both("normcdf", 1, (0.51, 2.1), normal.normcdf_f64),
+    *both("normcdfinv", 1, (0.51, 3.0), normal.normcdfinv_f64),
+    *both("tgamma", 1, (0.51, 4.0), gamma.tgamma_f64),
+    *both("lgamma", 1, (0.51, 4.0), gamma.lgamma_f64),
+    *both("j0", 1, (0.51, 5.5), bessel.j0_f64),
+    *both("j1", 1, (0.51, 5.0), bessel.j1_f64),
+    *both("y0", 1, (0.51, 6.0), bessel.y0_f64),
+    *both("y1", 1, (0.51, 5.0), bessel.y1_f64),
+    *both("cyl_bessel_i0", 1, (0.51, 3.5), bessel.i0_f64),
+    *both("cyl_bessel_i1", 1, (0.51, 3.5), bessel.i1_f64),
+    *both("round", 1, (0.5, 0.5), directed.round_f64, directed.round_f32),
+    *both("fdim", 2, (0.5, 0.5), directed.fdim_f64, directed.fdim_f32),
+    *both("add_rn", 2, (0.5, 0.5), directed.add_nearest, directed.add_nearest),
+    *both("mul_rn", 2, (0.5, 0.5), directed.mul_nearest, directed.mul_nearest),
+    *directed_recipes(),
 )
 
 # Never falling where the function rises, over all f32 arguments: tried out, not proved for f64.

@@ -84,3 +84,8 @@ def cbrt_f32(steps: Steps[V], x: V) -> V:
 
 def cbrt_f64(steps: Steps[V], x: V) -> V:
     return cbrt(steps, F64, 2, x)
+
+
+def rcbrt_f64(steps: Steps[V], x: V) -> V:
+    """1 / cbrt(x)."""
+    return steps.div(Lanes(steps, F64).number(1.0), cbrt_f64(steps, x))

@@ -308,7 +308,62 @@ _FUNCTIONS = {
     "ceil": "smallest integral value not below each lane",
     "trunc": "integral part of each lane",
     "rint": "nearest integral value of each lane, ties to even",
+    "asin": "inverse sine of each lane, NaN outside of -1 to 1",
+    "acos": "inverse cosine of each lane, NaN outside of -1 to 1",
+    "atan": "inverse tangent of each lane",
+    "sinh": "hyperbolic sine of each lane",
+    "cosh": "hyperbolic cosine of each lane",
+    "asinh": "inverse hyperbolic sine of each lane",
+    "acosh": "inverse hyperbolic cosine of each lane, NaN below 1",
+    "atanh": "inverse hyperbolic tangent of each lane, infinite at 1 and -1 and NaN beyond",
+    "exp10": "10 to the power of each lane",
+    "sinpi": "sine of pi times each lane",
+    "cospi": "cosine of pi times each lane",
+    "cbrt": "cube root of each lane",
+    "rcbrt": "1 divided by the cube root of each lane",
+    "erfc": "1 minus the error function of each lane, without cancellation",
+    "erfcx": "exp(x * x) erfc(x) of each lane",
+    "erfinv": "inverse of the error function of each lane, NaN outside of -1 to 1",
+    "erfcinv": "inverse of erfc of each lane, NaN outside of 0 to 2",
+    "normcdf": "probability of a standard normal number below each lane",
+    "normcdfinv": "inverse of normcdf of each lane, NaN outside of 0 to 1",
+    "tgamma": "gamma function of each lane, NaN at negative integers",
+    "lgamma": "natural logarithm of the size of the gamma function of each lane",
+    "j0": "Bessel function of the first kind and order 0 of each lane",
+    "j1": "Bessel function of the first kind and order 1 of each lane",
+    "y0": "Bessel function of the second kind and order 0 of each lane, NaN below 0",
+    "y1": "Bessel function of the second kind and order 1 of each lane, NaN below 0",
+    "cyl_bessel_i0": "modified Bessel function of the first kind and order 0 of each lane",
+    "cyl_bessel_i1": "modified Bessel function of the first kind and order 1 of each lane",
+    "round": "nearest integral value of each lane, ties away from zero",
+    "sqrt_rz": "square root of each lane, rounded toward zero",
+    "sqrt_rd": "square root of each lane, rounded down",
+    "sqrt_ru": "square root of each lane, rounded up",
 }
+
+_DIRECTIONS = {"rz": "toward zero", "rd": "down", "ru": "up"}
+# Functions of several floats: name, how many, what it computes.
+_FUNCTIONS_OF_SEVERAL = {
+    "atan2": (2, "angle of the point with these lanes as y and x"),
+    "pow": (2, "first lane to the power of the second"),
+    "hypot": (2, "length of a vector of two lanes, without overflow on the way"),
+    "norm3d": (3, "length of a vector of three lanes, without overflow on the way"),
+    "norm4d": (4, "length of a vector of four lanes, without overflow on the way"),
+    "rhypot": (2, "1 divided by the length of a vector of two lanes"),
+    "rnorm3d": (3, "1 divided by the length of a vector of three lanes"),
+    "rnorm4d": (4, "1 divided by the length of a vector of four lanes"),
+    "fdim": (2, "first lane less the second, or 0 where that is negative"),
+    "add_rn": (2, "sum of two lanes, rounded to nearest: an `add` that nothing fuses"),
+    "mul_rn": (2, "product of two lanes, rounded to nearest: a `mul` that nothing fuses"),
+    **{f"add_{d}": (2, f"sum of two lanes, rounded {text}") for d, text in _DIRECTIONS.items()},
+    **{f"mul_{d}": (2, f"product of two lanes, rounded {text}") for d, text in _DIRECTIONS.items()},
+    **{f"div_{d}": (2, f"quotient of two lanes, rounded {text}") for d, text in _DIRECTIONS.items()},
+    **{f"fma_{d}": (3, f"a * b + c of three lanes, rounded {text}") for d, text in _DIRECTIONS.items()},
+}
+
+
+class FloatFunction(Elementwise):
+    """Base of mathematical functions of several floats of one type, as `FloatUnary` is of one."""
 
 
 def _declare_function(name: str, text: str) -> type[FloatUnary]:
@@ -319,4 +374,20 @@ def _declare_function(name: str, text: str) -> type[FloatUnary]:
 
 FUNCTIONS: dict[str, type[FloatUnary]] = {
     name: _declare_function(name, text) for name, text in _FUNCTIONS.items()
+}
+
+
+def _declare_function_of_several(name: str, count: int, text: str) -> type[FloatFunction]:
+    names = ("a", "b", "c", "d")[:count]
+    inputs = ", ".join(f"%{n}" for n in names)
+    doc = f"{text[0].upper()}{text[1:]}.\n\n    %e = {name} {inputs} : block<128xf32>\n    "
+    body = {"__doc__": doc, "__module__": __name__}
+    operands = {n: operand(Float) for n in names}
+    class_name = "".join(part.capitalize() for part in name.split("_"))
+    cls = type(class_name, (FloatFunction,), {**body, **operands, "output": result(lanes_like(*names))})
+    return operation(name)(cls)
+
+
+FUNCTIONS_OF_SEVERAL: dict[str, type[FloatFunction]] = {
+    name: _declare_function_of_several(name, *facts) for name, facts in _FUNCTIONS_OF_SEVERAL.items()
 }

@@ -38,7 +38,10 @@ from blocklang.ops.control import If, Yield
 from blocklang.passes.uniform import make_constant
 
 _KEPT = frozenset({"sqrt", "floor", "ceil", "trunc", "rint"})
-_FUNCTIONS = tuple(cls for name, cls in ops.FUNCTIONS.items() if name not in _KEPT)
+_FUNCTIONS = (
+    *(cls for name, cls in ops.FUNCTIONS.items() if name not in _KEPT),
+    *ops.FUNCTIONS_OF_SEVERAL.values(),
+)
 
 
 def expand_maths(kernel: Kernel) -> None:

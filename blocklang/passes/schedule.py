@@ -22,7 +22,7 @@ from blocklang.ir.printer import Printer
 from blocklang.ir.types import BlockType, ScalarType, element_type, shape_of
 from blocklang.ops.atomics import Atomic
 from blocklang.ops.control import ControlFlow, For, While
-from blocklang.ops.elementwise import FUNCTIONS, Cast, Div, Elementwise
+from blocklang.ops.elementwise import FUNCTIONS, FUNCTIONS_OF_SEVERAL, Cast, Div, Elementwise
 from blocklang.ops.memory import Load, Store, pointee
 from blocklang.ops.order import Gather, WholeBlock
 from blocklang.ops.scan import Scan
@@ -30,7 +30,7 @@ from blocklang.ops.tile import Contract, Iterate
 from blocklang.target import Target
 
 CHEAP_FUNCTIONS = {FUNCTIONS[n] for n in ("floor", "ceil", "trunc", "rint")}
-DEAR = tuple({*FUNCTIONS.values(), Div, For, While} - CHEAP_FUNCTIONS)
+DEAR = tuple({*FUNCTIONS.values(), *FUNCTIONS_OF_SEVERAL.values(), Div, For, While} - CHEAP_FUNCTIONS)
 
 
 # Loops that mostly move data: one vector of this size a step. Measured with 64-byte registers: adding 2^24

@@ -20,6 +20,7 @@ FAMILIES = {
     "reduction": "Reductions",
     "scan": "Scans, and functions of every element",
     "linear": "Matrix products",
+    "random": "Random numbers",
     "standard": "Composed functions",
     "hints": "Loops, hints and compile time",
 }

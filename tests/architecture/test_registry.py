@@ -21,7 +21,7 @@ from blocklang.ir.core import Operation
 from blocklang.ir.declaration import OPERATIONS, operand, operation, result
 from blocklang.maths.registry import RECIPES
 from blocklang.ops.constraints import Float, lanes_like
-from blocklang.ops.elementwise import FUNCTIONS, Elementwise, Neg
+from blocklang.ops.elementwise import FUNCTIONS, FUNCTIONS_OF_SEVERAL, Elementwise, Neg
 from blocklang.ops.events import Event
 from blocklang.ops.memory import Load, Offset
 from docs.generators.ops import example_of
@@ -46,7 +46,7 @@ def names_in(folder: str) -> frozenset[str]:
 
 
 def is_function(cls: type[Operation]) -> bool:
-    return FUNCTIONS.get(cls.name) is cls
+    return (FUNCTIONS.get(cls.name) or FUNCTIONS_OF_SEVERAL.get(cls.name)) is cls
 
 
 def has_recipe(cls: type[Operation]) -> bool:
@@ -61,7 +61,7 @@ def is_callable(cls: type[Operation]) -> bool:
     if cls in _NOT_CALLED:
         return True
     if is_function(cls):
-        return hasattr(tl.math, cls.name)
+        return hasattr(tl.math, cls.name) or hasattr(tl.extra.libdevice, cls.name)
     return cls.__name__ in names_in("blocklang/language") | names_in("blocklang/frontend")
 
 
@@ -92,7 +92,7 @@ def missing_parts(cls: type[Operation]) -> Iterator[str]:
     if "block" in cls.levels:
         if not is_callable(cls):
             yield (
-                f"a function `tl.math.{cls.name}` in blocklang/language/maths.py"
+                f"a function `{cls.name}` in blocklang/language/maths.py or extra/libdevice.py"
                 if is_function(cls)
                 else f"a function in blocklang/language/ that emits ops.{cls.__name__}"
             )

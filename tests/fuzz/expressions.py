@@ -231,7 +231,7 @@ class Expressions(Functions):
         if element == I1:
             makers = [self.compare, self.plain_leaf, self.binary, self.compare, self.select, self.converted]
         if element.is_float:
-            makers += [self.function, self.fma, self.function]
+            makers += [self.function, self.fma, self.function, self.function_of_several]
         if element in (I32, I64, U32, U64):
             makers.append(self.high_product)
         if wanted and not self.in_combiner:
@@ -276,6 +276,12 @@ class Expressions(Functions):
         return self.add(
             elementwise.FUNCTIONS[self.choices.pick(names)], self.expression(element, wanted, depth)
         )
+
+    def function_of_several(self, element: ScalarType, wanted: Shape, depth: int) -> Value:
+        cls = elementwise.FUNCTIONS_OF_SEVERAL[self.choices.pick(sorted(elementwise.FUNCTIONS_OF_SEVERAL))]
+        first = self.expression(element, wanted, depth)
+        others = len(cls.operand_fields) - 1
+        return self.add(cls, first, *(self.operand(element, wanted, depth) for _ in range(others)))
 
     def fma(self, element: ScalarType, wanted: Shape, depth: int) -> Value:
         a = self.expression(element, wanted, depth)

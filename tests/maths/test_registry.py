@@ -28,9 +28,15 @@ def test_every_function_has_both_dtypes_and_one_arity() -> None:
 
 
 def test_stated_errors_keep_the_goals() -> None:
-    """At most 1 ULP in f32 and 1.5 in f64; 1 / sqrt(x), two roundings by definition, has 1.5 in both."""
+    """At most 1 ULP in f32 and 1.5 in f64; 1 / sqrt(x), two roundings by definition, has 1.5 in both. What
+    NVIDIA's libdevice alone has may err as much as there: twice, or 7 ULP for gamma and Bessel functions.
+    """
+    hard = {"tgamma", "lgamma", "j0", "j1", "y0", "y1", "cyl_bessel_i0", "cyl_bessel_i1"}
+    twice = {"erfcx", "asinh", "acosh", "atanh", "erfinv", "erfcinv", "normcdf", "normcdfinv"}
     for recipe in ALL:
         goal = 1.5 if recipe.dtype == "f64" or recipe.name == "rsqrt" else 1.0
+        if recipe.dtype == "f64":
+            goal = 7.0 if recipe.name in hard else 3.0 if recipe.name in twice else goal
         assert recipe.max_ulp <= goal, recipe
 
 
@@ -74,3 +80,10 @@ def test_coefficients_are_in_sync() -> None:
     command = [sys.executable, str(ROOT / "tools" / "minimax.py")]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert text == (ROOT / "blocklang" / "maths" / "coefficients.py").read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_special_coefficients_are_in_sync() -> None:
+    command = [sys.executable, "-m", "tools.special_functions"]
+    text = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
+    assert text == (ROOT / "blocklang" / "maths" / "special_coefficients.py").read_text("utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,6 +35,55 @@ ONE_ARGUMENT: dict[str, list[tuple[float, float]]] = {
     "erfc": [(0.0, 1.0), (-0.0, 1.0), (INF, 0.0), (-INF, 2.0), (NAN, NAN)],
     "sqrt": [(0.0, 0.0), (-0.0, -0.0), (-1.0, NAN), (INF, INF), (-INF, NAN), (NAN, NAN)],
     "rsqrt": [(4.0, 0.5), (0.0, INF), (-0.0, -INF), (-1.0, NAN), (INF, 0.0), (NAN, NAN)],
+    "rcbrt": [(0.0, INF), (-0.0, -INF), (8.0, 0.5), (-8.0, -0.5), (INF, 0.0), (-INF, -0.0), (NAN, NAN)],
+    "exp10": [(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, 0.0), (NAN, NAN), (400.0, INF), (-400.0, 0.0)],
+    "sinpi": [
+        *((0.0, 0.0), (-0.0, -0.0), (1.0, 0.0), (-1.0, -0.0), (2.0, 0.0), (0.5, 1.0), (-1.5, 1.0)),
+        *((1e30, 0.0), (INF, NAN), (-INF, NAN), (NAN, NAN)),
+    ],
+    "cospi": [
+        *((0.0, 1.0), (-0.0, 1.0), (0.5, 0.0), (1.0, -1.0), (-1.5, 0.0), (3.0, -1.0), (1e30, 1.0)),
+        *((INF, NAN), (-INF, NAN), (NAN, NAN)),
+    ],
+    "asinh": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF), (NAN, NAN)],
+    "acosh": [(1.0, 0.0), (0.5, NAN), (-2.0, NAN), (-INF, NAN), (INF, INF), (NAN, NAN)],
+    "atanh": [
+        *(
+            (0.0, 0.0),
+            (-0.0, -0.0),
+            (1.0, INF),
+            (-1.0, -INF),
+            (1.5, NAN),
+            (-INF, NAN),
+            (INF, NAN),
+            (NAN, NAN),
+        ),
+    ],
+    "erfcx": [(0.0, 1.0), (-0.0, 1.0), (INF, 0.0), (-INF, INF), (NAN, NAN)],
+    "erfinv": [(0.0, 0.0), (-0.0, -0.0), (1.0, INF), (-1.0, -INF), (1.5, NAN), (-INF, NAN), (NAN, NAN)],
+    "erfcinv": [(1.0, 0.0), (0.0, INF), (-0.0, INF), (2.0, -INF), (2.5, NAN), (-1.0, NAN), (NAN, NAN)],
+    "normcdf": [(0.0, 0.5), (-0.0, 0.5), (INF, 1.0), (-INF, 0.0), (NAN, NAN)],
+    "normcdfinv": [(0.0, -INF), (1.0, INF), (-1.0, NAN), (1.5, NAN), (INF, NAN), (NAN, NAN)],
+    "tgamma": [
+        *((1.0, 1.0), (2.0, 1.0), (5.0, 24.0), (0.0, INF), (-0.0, -INF), (-1.0, NAN), (-200.0, NAN)),
+        *((-200.5, -0.0), (-201.5, 0.0), (180.0, INF), (INF, INF), (-INF, NAN), (NAN, NAN)),
+    ],
+    "lgamma": [
+        *((1.0, 0.0), (2.0, 0.0), (0.0, INF), (-0.0, INF), (-3.0, INF), (INF, INF), (-INF, INF), (NAN, NAN)),
+    ],
+    "j0": [(0.0, 1.0), (-0.0, 1.0), (INF, 0.0), (-INF, 0.0), (NAN, NAN)],
+    "j1": [(0.0, 0.0), (-0.0, -0.0), (INF, 0.0), (-INF, -0.0), (NAN, NAN)],
+    "y0": [(0.0, -INF), (-0.0, -INF), (-1.0, NAN), (-INF, NAN), (INF, 0.0), (NAN, NAN)],
+    "y1": [(0.0, -INF), (-0.0, -INF), (-1.0, NAN), (-INF, NAN), (INF, 0.0), (NAN, NAN)],
+    "cyl_bessel_i0": [(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, INF), (NAN, NAN)],
+    "cyl_bessel_i1": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF), (NAN, NAN)],
+    "round": [
+        *((0.0, 0.0), (-0.0, -0.0), (0.5, 1.0), (-0.5, -1.0), (2.5, 3.0), (0.4, 0.0), (-0.4, -0.0)),
+        *((INF, INF), (-INF, -INF), (NAN, NAN)),
+    ],
+    "sqrt_rz": [(0.0, 0.0), (-0.0, -0.0), (4.0, 2.0), (-1.0, NAN), (INF, INF), (NAN, NAN)],
+    "sqrt_rd": [(0.0, 0.0), (-0.0, -0.0), (4.0, 2.0), (-1.0, NAN), (INF, INF), (NAN, NAN)],
+    "sqrt_ru": [(0.0, 0.0), (-0.0, -0.0), (4.0, 2.0), (-1.0, NAN), (INF, INF), (NAN, NAN)],
     "cbrt": [(0.0, 0.0), (-0.0, -0.0), (27.0, 3.0), (-8.0, -2.0), (INF, INF), (-INF, -INF), (NAN, NAN)],
 }
 
@@ -59,16 +109,57 @@ ATAN2 = [
     (NAN, 1.0, NAN), (1.0, NAN, NAN), (NAN, INF, NAN), (INF, NAN, NAN), (NAN, NAN, NAN),
 ]  # fmt: skip
 
-CASES = [
+# Two arguments at least, then the result.
+SEVERAL: dict[str, list[tuple[float, ...]]] = {
+    "hypot": [(3.0, -4.0, 5.0), (INF, NAN, INF), (NAN, -INF, INF), (NAN, 1.0, NAN), (0.0, -0.0, 0.0)],
+    "norm3d": [(1.0, 2.0, -2.0, 3.0), (NAN, 1.0, INF, INF), (1.0, NAN, 1.0, NAN), (0.0, 0.0, -0.0, 0.0)],
+    "norm4d": [(1.0, 1.0, 1.0, 1.0, 2.0), (NAN, 1.0, 1.0, -INF, INF), (1.0, 1.0, NAN, 1.0, NAN)],
+    "rhypot": [(3.0, -4.0, 0.2), (INF, NAN, 0.0), (NAN, 1.0, NAN), (0.0, -0.0, INF)],
+    "rnorm3d": [(0.0, 0.0, 0.5, 2.0), (NAN, 1.0, INF, 0.0), (1.0, NAN, 1.0, NAN), (0.0, 0.0, -0.0, INF)],
+    "rnorm4d": [(1.0, 1.0, 1.0, 1.0, 0.5), (NAN, 1.0, 1.0, -INF, 0.0), (1.0, 1.0, NAN, 1.0, NAN)],
+    "fdim": [
+        (3.0, 1.0, 2.0),
+        (1.0, 3.0, 0.0),
+        (-0.0, 0.0, 0.0),
+        (INF, INF, 0.0),
+        (INF, 1.0, INF),
+        (1.0, NAN, NAN),
+    ],
+    **{
+        f"add_{d}": [
+            (INF, 1.0, INF),
+            (-INF, 1.0, -INF),
+            (INF, -INF, NAN),
+            (NAN, 1.0, NAN),
+            (-0.0, -0.0, -0.0),
+        ]
+        for d in ("rn", "rz", "rd", "ru")
+    },
+    **{
+        f"mul_{d}": [(INF, -1.0, -INF), (INF, 0.0, NAN), (NAN, 1.0, NAN), (-0.0, 2.0, -0.0), (3.0, 2.0, 6.0)]
+        for d in ("rn", "rz", "rd", "ru")
+    },
+    **{
+        f"div_{d}": [(1.0, 0.0, INF), (1.0, -0.0, -INF), (0.0, 0.0, NAN), (1.0, INF, 0.0), (INF, INF, NAN)]
+        for d in ("rz", "rd", "ru")
+    },
+    **{
+        f"fma_{d}": [(INF, 1.0, 1.0, INF), (INF, 0.0, 1.0, NAN), (1.0, INF, -INF, NAN), (1.0, 1.0, INF, INF)]
+        for d in ("rz", "rd", "ru")
+    },
+}
+
+CASES: list[tuple[Any, ...]] = [
     *((name, *case) for name, cases in ONE_ARGUMENT.items() for case in cases),
     *(("pow", *case) for case in POW),
     *(("atan2", *case) for case in ATAN2),
+    *((name, *case) for name, cases in SEVERAL.items() for case in cases),
 ]
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_special_value(case: tuple[str, float, float], dtype: str) -> None:
+def test_special_value(case: tuple[Any, ...], dtype: str) -> None:
     name, *arguments, expected = case
     kind = DTYPES[dtype]
     got = RECIPES[name, dtype].apply(NumpySteps(), *(np.array(a, kind) for a in arguments))

@@ -83,6 +83,20 @@ def ternary(x, y, z, out, n, BLOCK: bl.constexpr, OPS: bl.constexpr, RESULT: bl.
 
 
 @bl.jit
+def quaternary(w, x, y, z, out, n, BLOCK: bl.constexpr, OPS: bl.constexpr, RESULT: bl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    a = tl.load(w + i, mask=mask)
+    b = tl.load(x + i, mask=mask)
+    c = tl.load(y + i, mask=mask)
+    d = tl.load(z + i, mask=mask)
+    for k in tl.static_range(len(OPS)):
+        r = OPS[k](a, b, c, d)
+        tl.static_assert(r.dtype == RESULT)
+        tl.store(out + k * n + i, r, mask=mask)
+
+
+@bl.jit
 def add(a, b):
     return a + b
 
