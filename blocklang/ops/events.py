@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from blocklang.diagnostics import DeviceAssertionError, Location
 from blocklang.ir.core import Operation
 from blocklang.ir.declaration import Effect, attribute, operand, operation
+from blocklang.ir.float8 import FLOAT8
 from blocklang.ir.types import BF16, PointerType, ScalarType
 from blocklang.ops.constraints import Anything, ScalarInteger
 
@@ -81,6 +82,8 @@ def text_of(bits: int, type: ScalarType | PointerType, *, hex: bool) -> str:
 
 
 def _float_of(bits: int, type: ScalarType) -> float:
+    if type.is_float8:
+        return FLOAT8[type.name].decode(bits)
     if type == BF16:
         bits, size = bits << 16, 4
     else:

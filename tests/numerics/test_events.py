@@ -13,7 +13,7 @@ import blocklang as bl
 from blocklang.diagnostics import CompileTimeAssertionFailure, DeviceAssertionError
 from tests.numerics import event_kernels as kernels
 from tests.numerics.launching import interpreted
-from tests.numerics.values import ALL, numbers
+from tests.numerics.values import ALL, FLOAT8, NUMPY_DTYPES, numbers
 
 Capture = pytest.CaptureFixture[str]
 
@@ -33,9 +33,9 @@ def said(capsys: Capture, kernel: Any, grid: Any, *arguments: Any, **named: Any)
     return results[0]
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [*ALL, *FLOAT8])
 def test_elements_of_every_type(capsys: Capture, name: str) -> None:
-    x = numbers(name)
+    x = np.arange(256, dtype=np.uint8).view(NUMPY_DTYPES[name]) if name in FLOAT8 else numbers(name)
     n = len(x)
     lines, _ = said(capsys, kernels.values, (1,), x, BLOCK=n)
     width = x.dtype.itemsize
