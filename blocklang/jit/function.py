@@ -289,6 +289,7 @@ class JITFunction(KernelInterface):
     def _interpret(self, grid: object, /, *args: Any, **kwargs: Any) -> None:
         """The launch in interpreter mode."""
         from blocklang.jit.interpreting import (
+            fused,
             interpret_arguments,
             interpret_fused,
         )  # only who interprets loads the interpreter
@@ -298,8 +299,8 @@ class JITFunction(KernelInterface):
         described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
         extents = self._extents(grid, values, options)
         version = self._checked((*(spec for spec, _ in described), *options.switches))
-        if options.enable_fp_fusion:
-            interpret_fused(version.kernel, self.arg_names, described, extents)
+        if options.enable_fp_fusion and (kernel := fused(version.kernel)) is not None:
+            interpret_fused(kernel, self.arg_names, described, extents)
             return
         interpret_arguments(
             self.source, self.params, values, described, extents, _source_of, debug=options.debug
@@ -563,7 +564,7 @@ def jit(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         debug: check `assert` and `tl.device_assert`; also for every kernel with BLOCKLANG_DEBUG=1 or
             TRITON_DEBUG=1.
         enable_fp_fusion: launches round `a * b + c` of floats once, as `fma`; a launch may say otherwise. In
-            interpreter mode such a launch runs the kernel's IR instead of its Python lines.
+            interpreter mode a launch that fuses runs the kernel's IR instead of its Python lines.
         noinline, repr, launch_metadata, version: accepted as Triton does.
 
     Example:

@@ -3,8 +3,8 @@
 Arguments are bound, described and refused as for compiled code, so a wrong launch says the same. An integer 1
 is not compiled in here: it is a run-time scalar like any other.
 
-With `enable_fp_fusion` what a line means depends on the lines around it, so the lines themselves cannot be
-run: such a launch evaluates the kernel's Block IR, fused as it would be for the compiler.
+Where `enable_fp_fusion` fuses, what a line means depends on the lines around it, so the lines themselves
+cannot be run: such a launch evaluates the kernel's Block IR, fused as it would be for the compiler.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from blocklang.ir.types import I32, PointerType, ScalarType
 from blocklang.jit.parameters import Parameter
 from blocklang.jit.specialisation import Described, Payload, TupleSpec, TypedSpec, leaves_of
 from blocklang.language.constexpr import constexpr
+from blocklang.ops.elementwise import Fma
 from blocklang.passes.fuse_multiply_adds import fuse_multiply_adds
 from blocklang.runtime.arrays import Array
 from blocklang.runtime.grids import Grid
@@ -54,12 +55,18 @@ def interpret_arguments(
     interpret_launch(source, arguments, grid, code_of=source_of, debug=debug)
 
 
+def fused(kernel: Kernel) -> Kernel | None:
+    """A copy of a kernel of level block with its sums of products fused; None if it has none."""
+    copy = clone_kernel(kernel)
+    fuse_multiply_adds(copy)
+    counts = [sum(isinstance(op, Fma) for op in each.walk()) for each in (kernel, copy)]
+    return copy if counts[1] > counts[0] else None
+
+
 def interpret_fused(kernel: Kernel, names: Sequence[str], described: Sequence[Described], grid: Grid) -> None:
-    """Run a launch of a kernel of level block whose sums of products are fused."""
-    fused = clone_kernel(kernel)
-    fuse_multiply_adds(fused)
+    """Run a launch of a kernel that `fused` gave."""
     given = {leaf.name: _run_time(leaf.spec.type, leaf.value) for leaf in leaves_of(names, described)}
-    run_kernel(fused, [given[argument.name] for argument in fused.args], grid)
+    run_kernel(kernel, [given[argument.name] for argument in kernel.args], grid)
 
 
 def _run_time(type_: ScalarType | PointerType, payload: Array | int | None) -> Any:

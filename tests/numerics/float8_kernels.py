@@ -76,3 +76,13 @@ def typed(x, y, out, n, scale, N: bl.constexpr):
     i = tl.program_id(0) * N + tl.arange(0, N)
     a, b = tl.load(x + i, mask=i < n, other=1.5), tl.load(y + i, mask=i < n)
     tl.store(out + i, (a.to(tl.float32) + b.to(tl.float32)) * scale.to(tl.float32), mask=i < n)
+
+
+@bl.jit
+def ordered(x, out, KIND: bl.constexpr, N: bl.constexpr):
+    """Both directions, and the first half of one."""
+    i = tl.arange(0, N)
+    a = tl.load(x + i).to(KIND, bitcast=True)
+    tl.store(out + i, tl.sort(a).to(tl.float32))
+    tl.store(out + N + i, tl.sort(a, descending=True).to(tl.float32))
+    tl.store(out + 2 * N + tl.arange(0, N // 2), tl.topk(a, N // 2).to(tl.float32))

@@ -171,6 +171,17 @@ def test_arrays_and_scalars_of_a_kind(kind: str, extent: int) -> None:
     assert_same_bits(kept[:n].view(np.uint8), codes_of(kind, wide[:n]))
 
 
+@kinds
+def test_every_code_in_order(kind: str) -> None:
+    """-0 before +0, NaN last."""
+    codes = np.random.default_rng(11).permutation(CODES)
+    out = launch_one(kernels.ordered, 1, codes, Out((640,), "fp32"), KIND=KINDS[kind], N=256)
+    ascending = np.sort(numbers_of(kind)).astype(np.float32)
+    np.testing.assert_array_equal(out[:256], ascending)
+    np.testing.assert_array_equal(out[256:512], ascending[::-1])
+    np.testing.assert_array_equal(out[512:], ascending[::-1][:128])
+
+
 def test_an_integer_beside_an_8_bit_float_has_no_common_type() -> None:
     @bl.jit
     def mixed(x, out):  # type: ignore[no-untyped-def]
