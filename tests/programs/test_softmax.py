@@ -1,7 +1,6 @@
 """Softmax over rows: one program a row, persistent programs that stride over the rows, and its gradient."""
 
 # mypy: ignore-errors
-# ruff: noqa: PIE808 (as people write it)
 from __future__ import annotations
 
 import numpy as np
