@@ -51,7 +51,7 @@ class TensorDescriptor:
     padding: str = "zero"
 
     def __post_init__(self) -> None:
-        describe_descriptor(self)
+        describe_descriptor(self, is_final=False)
 
     @staticmethod
     def from_tensor(tensor: Any, block_shape: Sequence[int], padding: str = "zero") -> TensorDescriptor:
@@ -75,8 +75,12 @@ class Descriptor:
         return (*self.shape, *self.strides[:-1])
 
 
-def describe_descriptor(descriptor: TensorDescriptor) -> Descriptor:
+def describe_descriptor(descriptor: TensorDescriptor, *, is_final: bool = True) -> Descriptor:
     """What a descriptor says now.
+
+    Args:
+        is_final: the block shape is what a kernel gets, no placeholder such as [1, 1] that the hook of a tuned
+            kernel replaces.
 
     Raises:
         LaunchError: no kernel can have it.
@@ -111,7 +115,7 @@ def describe_descriptor(descriptor: TensorDescriptor) -> Descriptor:
             f"a TensorDescriptor of shape {list(shape)} with blocks of {list(block)} has no meaning",
             help="block extents are 1 or more, and extents fit into 32 bits",
         )
-    if block[-1] * array.element.bytes < MINIMUM_ROW_BYTES:
+    if is_final and block[-1] * array.element.bytes < MINIMUM_ROW_BYTES:
         raise LaunchError(
             f"the last block extent of a TensorDescriptor takes at least {MINIMUM_ROW_BYTES} bytes, not "
             f"{block[-1]} * {array.element.bytes}",

@@ -78,6 +78,15 @@ def _annotation(argument: ast.arg) -> Any:
     return inspect.Parameter.empty if argument.annotation is None else ast.unparse(argument.annotation)
 
 
+def _parameter(value: Any, is_constexpr: bool) -> Any:
+    """What a parameter of a called function is bound to.
+
+    The annotation `constexpr` keeps what is known at compile time so. It demands nothing of a caller: kernels
+    in the wild hand blocks to such parameters, and only a use that needs a constant is wrong.
+    """
+    return constexpr(value) if is_constexpr and is_compile_time(value) else value
+
+
 class Calls(Expressions):
     """Calls of every kind of function."""
 
@@ -290,7 +299,7 @@ class Calls(Expressions):
         )
         bound = self._bind(source.signature, source.name, args, keywords)
         constexprs = {p.name for p in source.parameters if p.is_constexpr}
-        env = {k: self._parameter(source.name, k, v, k in constexprs) for k, v in bound.items()}
+        env = {k: _parameter(v, k in constexprs) for k, v in bound.items()}
         frame = self._new_frame(source, source.name, env, assigned_names(source.node.body), None)
         return self._run(frame, source.node.body)
 
@@ -300,9 +309,7 @@ class Calls(Expressions):
         name = function.__name__
         bound = self._bind(function.signature, name, list(args), keywords)
         annotations = {p.name: p.annotation for p in function.signature.parameters.values()}
-        env = {
-            k: self._parameter(name, k, v, is_constexpr_annotation(annotations[k])) for k, v in bound.items()
-        }
+        env = {k: _parameter(v, is_constexpr_annotation(annotations[k])) for k, v in bound.items()}
         if isinstance(node, ast.Lambda):
             body: list[ast.stmt] = [ast.copy_location(ast.Return(node.body), node.body)]
         else:
@@ -320,17 +327,6 @@ class Calls(Expressions):
             self.fail(f"{name}(): {error}", help=f"the parameters of `{name}` are ({names})")
         bound.apply_defaults()
         return dict(bound.arguments)
-
-    def _parameter(self, function: str, name: str, value: Any, is_constexpr: bool) -> Any:
-        if not is_constexpr:
-            return value
-        if not is_compile_time(value):
-            self.fail(
-                f"parameter `{name}` of `{function}` must be known at compile time, got "
-                f"{describe_kind(value)}",
-                help="pass a literal or a `tl.constexpr`, or drop the annotation of the parameter",
-            )
-        return constexpr(value)
 
     def _new_frame(
         self,

@@ -3,6 +3,9 @@
 Every access is checked: an address that belongs to no array of the launch is an error that names the nearest
 one. The arrays are used in place. Any strides are right; an address need not be aligned. It is not a
 sanitizer of strides: the gaps of a strided array belong to its range.
+
+Once a kernel has made a pointer of an integer, the launch does not know all the arrays any more, and every
+address is right that leads to memory of the process.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from blocklang.diagnostics import InterpreterError, Location
 from blocklang.interpreter.dtypes import Array, dtype_of
+from blocklang.interpreter.mapped_memory import Mapping, mapped_memory
 from blocklang.ir.types import ScalarType
 
 
@@ -65,6 +69,11 @@ class Extent:
             (low, high), dtype, writable = array.byte_range(), dtype_of(array.element), array.writable
         words = f"{name!r} ({dtype} of shape {tuple(array.shape)})"
         return cls(words, address_of(array), dtype.itemsize, low, high, writable, _bytes_at(low, high))
+
+    @classmethod
+    def of_mapping(cls, mapping: Mapping) -> Extent:
+        low, high = mapping.low, mapping.high
+        return cls("memory of the process", low, 1, low, high, mapping.writable, _bytes_at(low, high))
 
     def holds(self, addresses: Array, size: int) -> Array:
         """Which addresses start an element of `size` bytes that lies wholly inside."""
@@ -120,6 +129,28 @@ class AddressSpace:
 
     def __init__(self, arrays: Iterable[tuple[str, Array | GlobalArray]]) -> None:
         self.extents = [Extent.of(name, array) for name, array in arrays]
+        self._is_open = False
+        self._foreign: list[Extent] = []
+
+    def open(self) -> None:
+        """Let addresses in that belong to no array of the launch, as a pointer made of an integer may."""
+        self._is_open = True
+
+    def _locate(
+        self, flat: Array, size: int, is_store: bool = False
+    ) -> tuple[list[tuple[Extent, Any]], Array]:
+        """Each piece of memory that is addressed with the lanes that address it, and the lanes left over."""
+        known = [extent for extent in self.extents if extent.writable or not is_store]
+        places, outside = _locate(flat, size, known)
+        if not outside.size or not self._is_open:
+            return places, outside
+        if _locate(flat[outside], size, self._foreign)[1].size:  # memory comes and goes
+            self._foreign = [Extent.of_mapping(mapping) for mapping in mapped_memory()]
+        # An array that may not be written lies in memory that may.
+        protected = [extent for extent in self.extents if not extent.writable] if is_store else []
+        _, unprotected = _locate(flat[outside], size, protected)
+        foreign = [extent for extent in self._foreign if extent.writable or not is_store]
+        return _locate(flat, size, known + foreign) if len(unprotected) == len(outside) else (places, outside)
 
     def load(self, addresses: Array, live: Array | None, dtype: np.dtype[Any], location: Location) -> Array:
         """Read one element per address; lanes that are not live give 0 and touch nothing.
@@ -130,7 +161,7 @@ class AddressSpace:
         if live is not None:
             addresses, live = np.broadcast_arrays(addresses, live)
         flat = (addresses if live is None else addresses[live]).reshape(-1)
-        places, outside = _locate(flat, dtype.itemsize, self.extents)
+        places, outside = self._locate(flat, dtype.itemsize)
         if outside.size:
             raise self._fault("load", addresses, live, outside, dtype.itemsize, location)
         loaded = np.zeros(flat.shape, dtype)
@@ -157,8 +188,7 @@ class AddressSpace:
         else:
             addresses, values, live = np.broadcast_arrays(addresses, values, live)
             flat, data = addresses[live], values[live]
-        writable = [extent for extent in self.extents if extent.writable]
-        places, outside = _locate(flat, data.dtype.itemsize, writable)
+        places, outside = self._locate(flat, data.dtype.itemsize, is_store=True)
         if outside.size:
             raise self._fault("store", addresses, live, outside, data.dtype.itemsize, location)
         for extent, lanes in places:

@@ -113,14 +113,14 @@ class _Rewriter(ast.NodeTransformer):
         for parameter in parameters:
             parameter.annotation = None
         node.decorator_list, node.returns = [], None
-        body = [self._compile_time_name(name, node) for name in static]
+        body = [self._constexpr_parameter(name, node) for name in static]
         node.body = [*body, *(s for old in node.body for s in _listed(self.visit(old)))]
         node.args.defaults = [self.visit(d) for d in node.args.defaults]
         node.args.kw_defaults = [None if d is None else self.visit(d) for d in node.args.kw_defaults]
         return node
 
-    def _compile_time_name(self, name: str, node: ast.AST) -> ast.stmt:
-        value = _ask("compile_time", ast.Name(name, ast.Load()))
+    def _constexpr_parameter(self, name: str, node: ast.AST) -> ast.stmt:
+        value = _ask("constexpr_parameter", ast.Name(name, ast.Load()))
         return _place(ast.Assign([ast.Name(name, ast.Store())], value), node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:

@@ -122,6 +122,10 @@ class Rules:
             )
         return value if isinstance(value, constexpr) else constexpr(value)
 
+    def constexpr_parameter(self, value: Any) -> Any:
+        """What a parameter annotated `constexpr` holds; a caller may hand in a run-time value."""
+        return self.compile_time(value) if is_compile_time(value) else value
+
     # ---- conditions ----
 
     def truth(self, value: Any) -> bool:

@@ -239,15 +239,18 @@ class JITFunction(KernelInterface):
 
     @_answers_plainly
     def written_arrays(self, *args: Any, **kwargs: Any) -> dict[str, Array]:
-        """The arrays among the arguments of a launch that the kernel stores to, by parameter."""
+        """The arrays among the arguments of a launch that the kernel stores to, by parameter.
+
+        Those in tuples and in descriptors are named as the parameter with a position: `pair.0`.
+        """
         options, own = self._take_options(kwargs)
         values = self.signature.bind(args, own)
         described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
         written = self._find_version((*[spec for spec, _ in described], *options.switches)).written
         return {
-            p.name: value
-            for p, (_, value) in zip(self.params, described, strict=True)
-            if p.name in written and isinstance(value, Array)
+            leaf.name: leaf.value
+            for leaf in leaves_of(self.arg_names, described)
+            if leaf.name in written and isinstance(leaf.value, Array)
         }
 
     def _answer(self, executable: Executable, options: LaunchOptions) -> Any:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from blocklang.diagnostics import AutotunerError, CompileTimeAssertionFailure, OutOfResources
 from blocklang.jit import KernelInterface
 from blocklang.lazy import cached_property
-from blocklang.runtime.arrays import describe_array, is_array
+from blocklang.runtime.arrays import Array, describe_array, is_array
+from blocklang.runtime.descriptors import TensorDescriptor
 from blocklang.tune import winners
 from blocklang.tune.benchmark import do_bench
 from blocklang.tune.config import Config
@@ -231,7 +232,8 @@ class Autotuner(KernelInterface):
 
         try:
             if saved is not None:
-                saved.add(self._written(args, current))
+                has_hook = config.pre_hook is not None or self.pre_hook != self._reset
+                saved.add(self._given(args, current) if has_hook else self._written(args, current))
             return self.do_bench(call, quantiles=(0.5, 0.2, 0.8))
         except (OutOfResources, CompileTimeAssertionFailure) as error:
             if shows:
@@ -243,8 +245,12 @@ class Autotuner(KernelInterface):
         own = {n: v for n, v in current.items() if n not in _RESERVED}
         if hasattr(self.fn, "written_arrays"):
             return list(self.fn.written_arrays(*args, **own).values())
-        named = {n: v for n, v in own.items() if n in self.arg_names}
-        return [describe_array(value) for value in (*args, *named.values()) if is_array(value)]
+        return self._given(args, own)
+
+    def _given(self, args: Sequence[Any], current: Mapping[str, Any]) -> list[Any]:
+        """All arrays of a launch: a hook may write them too, and only after it a descriptor is whole."""
+        named = {n: v for n, v in current.items() if n in self.arg_names}
+        return list(_arrays_in((*args, *named.values())))
 
     def prune_configs(self, kwargs: Mapping[str, Any]) -> list[Config]:
         """The configs that are worth measuring for a launch."""
@@ -269,6 +275,17 @@ class Autotuner(KernelInterface):
             return configs
         estimates = {config: model(**named, **kwargs, **config.all_kwargs()) for config in configs}
         return sorted(estimates, key=lambda config: estimates[config])[:top_k]
+
+
+def _arrays_in(value: Any) -> Iterator[Array]:
+    """The arrays that an argument is or holds."""
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _arrays_in(item)
+    elif isinstance(value, TensorDescriptor):
+        yield describe_array(value.base)
+    elif is_array(value):
+        yield describe_array(value)
 
 
 def _saved(value: Any) -> Saved:

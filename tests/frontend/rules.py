@@ -43,6 +43,10 @@ def factorial(n: tl.constexpr):
     return n * factorial(n - 1)
 
 @jit
+def spread(p, lanes: tl.constexpr, size: tl.constexpr):
+    tl.store(p + lanes, tl.arange(0, size) + lanes)
+
+@jit
 def store_one(p):
     tl.store(p, 1)
 
@@ -473,4 +477,7 @@ tl.store(out + 2, LIST[1])
 tl.store(out, one + 1)
 tl.store(out + 1, one.to(tl.int32))
 tl.static_assert((tl.full((4,), 3, tl.int8) + one).dtype == tl.int32)
+# a parameter that is annotated constexpr takes a block all the same -> 9 1 3 5
+tl.store(out, 9)
+spread(out, tl.arange(0, 3) + 1, 3)
 """)

@@ -178,3 +178,30 @@ def test_a_read_only_array_that_another_argument_can_write() -> None:
     memory = AddressSpace([("x", frozen), ("y", x)])
     memory.store(addresses(frozen, [1]), np.ones(1, np.float32), None, UNKNOWN_LOCATION)
     assert x.tolist() == [0, 1, 0, 0]
+
+
+def test_memory_of_the_process_is_there_once_a_pointer_is_made_of_an_integer() -> None:
+    known, foreign = np.arange(3, dtype=np.float32), np.arange(70_000, dtype=np.float32)
+    space = AddressSpace([("known", known)])
+    where = addresses(foreign, [5, 60_000])
+    with pytest.raises(InterpreterError, match="out of bounds"):
+        space.load(where, None, np.dtype(np.float32), UNKNOWN_LOCATION)
+    space.open()
+    assert space.load(where, None, np.dtype(np.float32), UNKNOWN_LOCATION).tolist() == [5, 60_000]
+    both = np.concatenate([where, addresses(known, [2, 0])])
+    space.store(both, np.array([7, 8, 9, 10], np.float32), None, UNKNOWN_LOCATION)
+    assert [foreign[5], foreign[60_000], *known] == [7, 8, 10, 1, 9]
+    later = np.arange(5_000_000, dtype=np.float64)  # mapped after the first look
+    assert space.load(addresses(later, [4_999_999]), None, later.dtype, UNKNOWN_LOCATION) == 4_999_999
+
+
+def test_what_no_pointer_may_reach() -> None:
+    known, kept = np.zeros(3, np.float32), np.zeros(3, np.float32)
+    kept.flags.writeable = False
+    space = AddressSpace([("known", known), ("kept", kept)])
+    space.open()
+    with pytest.raises(InterpreterError, match="read-only"):
+        space.store(addresses(kept, [0]), np.ones(1, np.float32), None, UNKNOWN_LOCATION)
+    with pytest.raises(InterpreterError, match="out of bounds"):
+        space.load(np.array([4096], np.uint64), None, np.dtype(np.float32), UNKNOWN_LOCATION)
+    assert kept.tolist() == [0, 0, 0]

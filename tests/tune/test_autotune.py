@@ -23,6 +23,14 @@ def accumulate(x, n, BLOCK: bl.constexpr):
 
 
 @bl.jit
+def accumulate_compounds(x, pair, n, BLOCK: bl.constexpr):
+    start = tl.program_id(0) * BLOCK
+    x.store([start], x.load([start]) + 1)
+    i = start + tl.arange(0, BLOCK)
+    tl.store(pair[0] + i, tl.load(pair[0] + i, mask=i < n) + pair[1], mask=i < n)
+
+
+@bl.jit
 def copy(x, out, n, BLOCK: bl.constexpr, EVEN: bl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     if EVEN:
@@ -74,6 +82,22 @@ def test_written_arrays_have_their_contents_back(calls: int) -> None:
     expected = np.arange(200, dtype=np.float32)
     expected[50:150] += 1
     assert base.tolist() == expected.tolist()
+
+
+def test_arrays_in_descriptors_and_tuples_have_their_contents_back() -> None:
+    x, y = np.arange(64, dtype=np.float32), np.zeros(100, np.float32)
+
+    def set_block(arguments: dict[str, Any]) -> None:
+        arguments["x"].block_shape = [arguments["BLOCK"]]
+
+    for hook, first in ((None, 16), (set_block, 1)):
+        configs = [bl.Config({"BLOCK": block}, pre_hook=hook) for block in ((16, 32) if hook else (16,))]
+        configs += [bl.Config({"BLOCK": 16}, num_warps=8, pre_hook=hook)]
+        tuned = bl.autotune(configs, key=["n"], do_bench=Clock(3))(accumulate_compounds)
+        before = x.copy(), y.copy()
+        tuned[grid](bl.TensorDescriptor.from_tensor(x, [first]), (y, 5), 64)
+        assert x.tolist() == (before[0] + 1).tolist()
+        assert y[:64].tolist() == (before[1][:64] + 5).tolist()
 
 
 def test_contents_are_back_after_a_failure() -> None:
