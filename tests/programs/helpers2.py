@@ -6,7 +6,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-import blocklang as triton
+import blocklang.triton as triton
 
 DTYPES = {"fp32": np.float32, "fp16": np.float16, "bf16": ml_dtypes.bfloat16}
 # Errors in units of the largest magnitude of the reference: some roundings of the type's last bit.
@@ -20,7 +20,7 @@ def compiled(kernel):
 
 def interpreted(kernel):
     """The kernel's Python lines themselves, run with NumPy."""
-    return triton.jit(interpret=True)(kernel.fn)
+    return triton.JITFunction(kernel.fn, interpret=True)
 
 
 def both_modes(launch):

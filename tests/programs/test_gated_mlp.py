@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-import blocklang as triton
-import blocklang.language as tl
+import blocklang.triton as triton
+import blocklang.triton.language as tl
 from tests.programs.helpers2 import both_modes, close, compiled, normal
 
 
