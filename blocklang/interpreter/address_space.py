@@ -3,6 +3,11 @@
 Every access is checked: an address that belongs to no array of the launch is an error that names the nearest
 one. The arrays are used in place. Any strides are right; an address need not be aligned. It is not a
 sanitizer of strides: the gaps of a strided array belong to its range.
+
+A kernel may get a table of addresses and make pointers of them. How far the memory behind such an address
+reaches nobody knows, so once a pointer was made of an integer that lies in no array of the launch, what lies in
+none is read and written as it is, unchecked, as compiled code does. (Read-only arrays stay so, and the lowest page
+is nobody's.)
 """
 
 from __future__ import annotations
@@ -18,6 +23,9 @@ from numpy.lib.array_utils import byte_bounds
 from blocklang.diagnostics import InterpreterError, Location
 from blocklang.interpreter.dtypes import Array, dtype_of
 from blocklang.ir.types import ScalarType
+
+# No system gives out the first page: an address there is an integer that nobody meant as one.
+_LOWEST = np.uint64(4096)
 
 
 class GlobalArray(Protocol):
@@ -90,6 +98,18 @@ def _bytes_at(low: int, high: int) -> Array:
     return np.frombuffer(memoryview(raw), np.uint8)
 
 
+def _read(addresses: Array, dtype: np.dtype[Any]) -> Array:
+    raw = b"".join(ctypes.string_at(address, dtype.itemsize) for address in addresses.tolist())
+    return np.frombuffer(raw, np.uint8).view(dtype)
+
+
+def _write(addresses: Array, data: Array) -> None:
+    size = data.dtype.itemsize
+    raw = np.ascontiguousarray(data).tobytes()
+    for lane, address in enumerate(addresses.tolist()):
+        ctypes.memmove(address, raw[lane * size : (lane + 1) * size], size)
+
+
 def address_of(array: Array | GlobalArray) -> int:
     """The address of element [0, ...]."""
     if isinstance(array, np.ndarray):
@@ -116,10 +136,20 @@ class AddressSpace:
 
     Args:
         arrays: name and array of every argument that is one. They must outlive this object.
+
+    Attributes:
+        is_open: the kernel knows addresses of memory beside the arrays.
     """
 
     def __init__(self, arrays: Iterable[tuple[str, Array | GlobalArray]]) -> None:
         self.extents = [Extent.of(name, array) for name, array in arrays]
+        self.is_open = False
+
+    def admit(self, addresses: Array) -> None:
+        """Note that pointers were made of these integers."""
+        if not self.is_open:
+            flat = np.asarray(addresses).reshape(-1)
+            self.is_open = bool(np.any(flat[_locate(flat, 1, self.extents)[1]] >= _LOWEST))
 
     def load(self, addresses: Array, live: Array | None, dtype: np.dtype[Any], location: Location) -> Array:
         """Read one element per address; lanes that are not live give 0 and touch nothing.
@@ -131,9 +161,12 @@ class AddressSpace:
             addresses, live = np.broadcast_arrays(addresses, live)
         flat = (addresses if live is None else addresses[live]).reshape(-1)
         places, outside = _locate(flat, dtype.itemsize, self.extents)
+        outside, foreign = self._foreign(flat, outside)
         if outside.size:
             raise self._fault("load", addresses, live, outside, dtype.itemsize, location)
         loaded = np.zeros(flat.shape, dtype)
+        if foreign.size:
+            loaded[foreign] = _read(flat[foreign], dtype)
         for extent, lanes in places:
             view, index = extent.elements(flat[lanes], dtype)
             loaded[lanes] = np.ascontiguousarray(view[index]).view(dtype).reshape(-1)
@@ -159,12 +192,24 @@ class AddressSpace:
             flat, data = addresses[live], values[live]
         writable = [extent for extent in self.extents if extent.writable]
         places, outside = _locate(flat, data.dtype.itemsize, writable)
+        outside, foreign = self._foreign(flat, outside)
         if outside.size:
             raise self._fault("store", addresses, live, outside, data.dtype.itemsize, location)
+        if foreign.size:
+            _write(flat[foreign], data[foreign])
         for extent, lanes in places:
             view, index = extent.elements(flat[lanes], data.dtype)
             part = np.ascontiguousarray(data[lanes])
             view[index] = part if index.ndim == 1 else part.view(np.uint8).reshape(index.shape)
+
+    def _foreign(self, flat: Array, outside: Array) -> tuple[Array, Array]:
+        """Of the lanes outside of the arrays, those at fault, and those that are somebody else's memory."""
+        if not (self.is_open and outside.size):
+            return outside, outside[:0]
+        addresses = flat[outside]
+        is_foreign = addresses >= _LOWEST
+        is_foreign[np.any([extent.holds(addresses, 1) for extent in self.extents], axis=0)] = False
+        return outside[~is_foreign], outside[is_foreign]
 
     def _fault(
         self,

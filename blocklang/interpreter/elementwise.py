@@ -23,6 +23,8 @@ from blocklang.interpreter.dtypes import (
     with_sign,
 )
 from blocklang.interpreter.evaluation import Machine, evaluates
+from blocklang.ir import Value
+from blocklang.ir.types import PointerType, element_type
 from blocklang.maths.registry import RECIPES
 from blocklang.ops import elementwise as ops
 
@@ -211,7 +213,14 @@ def select(op: ops.Select, machine: Machine) -> Array:
 
 @evaluates(ops.Cast)
 def cast_lanes(op: ops.Cast, machine: Machine) -> Array:
-    return convert(machine[op.source], dtype_of(op.result.type), cast("Rounding", op.rounding))
+    lanes = convert(machine[op.source], dtype_of(op.result.type), cast("Rounding", op.rounding))
+    if _is_pointer(op.result) and not _is_pointer(op.source):
+        machine.memory.admit(lanes)
+    return lanes
+
+
+def _is_pointer(value: Value) -> bool:
+    return isinstance(element_type(value.type), PointerType)
 
 
 @evaluates(ops.Bitcast)
