@@ -103,9 +103,12 @@ class MemoryHazards:
         """True if lane i of the load and lane i of the store have one address, as far as they share memory
         at all, and no two lanes share one.
         """
-        offsets = _offsets(load.pointer)
         pointer = store.segment("pointer")[0]
-        if self.alias not in ("disjoint", "same") or offsets is None or offsets != _offsets(pointer):
+        read, written = _offsets(load.pointer), _offsets(pointer)
+        if self.alias not in ("disjoint", "same") or read is None or written is None or read[1] != written[1]:
+            return False
+        # `alias` speaks of arguments. What else two pointers begin at, such as integers, may lie anywhere.
+        if None in (base_pointer(load.pointer), base_pointer(pointer)) and read[0] is not written[0]:
             return False
         owner = store.parent_op
         assert isinstance(owner, Iterate)
@@ -127,8 +130,8 @@ def _contains(op: Operation, inner: Operation) -> bool:
     return op is inner or any(region.encloses(inner) for region in op.regions)
 
 
-def _offsets(pointer: Value) -> list[Value] | None:
-    """The offsets added to the base pointer, outermost first, as values of the blocks that hold them."""
+def _offsets(pointer: Value) -> tuple[Value, list[Value]] | None:
+    """The base pointer, and the offsets added to it, outermost first, as values of the blocks that hold them."""
     offsets: list[Value] = []
     value = pointer
     while True:
@@ -145,7 +148,7 @@ def _offsets(pointer: Value) -> list[Value] | None:
                 return None
             value = iterate.inputs[position]
         else:
-            return offsets
+            return value, offsets
 
 
 def _block_source(value: Value) -> Value:

@@ -150,7 +150,9 @@ class AddressSpace:
         protected = [extent for extent in self.extents if not extent.writable] if is_store else []
         _, unprotected = _locate(flat[outside], size, protected)
         foreign = [extent for extent in self._foreign if extent.writable or not is_store]
-        return _locate(flat, size, known + foreign) if len(unprotected) == len(outside) else (places, outside)
+        if len(unprotected) < len(outside):
+            return places, np.delete(outside, unprotected)
+        return _locate(flat, size, known + foreign)
 
     def load(self, addresses: Array, live: Array | None, dtype: np.dtype[Any], location: Location) -> Array:
         """Read one element per address; lanes that are not live give 0 and touch nothing.

@@ -31,7 +31,7 @@ class DevicePrint(Event):
 
     `title` stands between index and value; with `hex` the bits are shown.
 
-    device_print %v, title=" x: "
+    device_print value=%v, title=" x: "
     """
 
     value = operand(Anything, optional=True)

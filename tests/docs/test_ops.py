@@ -39,7 +39,7 @@ FREE_VALUES: dict[str, dict[str, str]] = {
     "store": {"q": POINTERS, "v": BLOCK, "m": MASK},
     "atomic_rmw": {"q": POINTERS, "v": BLOCK, "m": MASK},
     "atomic_cas": {"q": "block<128xptr<i32>>", "c": "block<128xi32>", "v": "block<128xi32>"},
-    "device_print": {"v": BLOCK},
+    "device_print": {"v": "f32"},
     "device_assert": {"lane": "i64"},
     "reduce": {"x": A},
     "arg_reduce": {"x": A},

@@ -123,6 +123,28 @@ def test_lanes_may_address_several_arrays() -> None:
     assert apply(ops.Load, where, pointers={0: I32}, arrays=[one, two]).tolist() == [4, 1, 3]
 
 
+def test_memory_of_which_only_the_address_is_known() -> None:
+    known, other = np.zeros(2, np.float32), np.array([1, 2, 3], np.float32)
+    memory = AddressSpace([("known", known)])
+    where = addresses(other, [2, 0])
+    with pytest.raises(InterpreterError, match="out of bounds"):
+        memory.load(where, None, np.dtype(np.float32), UNKNOWN_LOCATION)
+    memory.open()
+    assert memory.load(where, None, np.dtype(np.float32), UNKNOWN_LOCATION).tolist() == [3, 1]
+    both = np.concatenate([where, addresses(known, [1])])
+    memory.store(both, np.array([7, 8, 9], np.float32), None, UNKNOWN_LOCATION)
+    assert other.tolist() == [8, 2, 7]
+    assert known.tolist() == [0, 9]
+    known.flags.writeable = False
+    memory = AddressSpace([("known", known)])
+    memory.open()
+    with pytest.raises(InterpreterError, match="read-only"):
+        memory.store(both, np.array([7, 8, 9], np.float32), None, UNKNOWN_LOCATION)
+    with pytest.raises(InterpreterError, match="out of bounds"):
+        memory.load(np.array([0], np.uint64), None, np.dtype(np.float32), UNKNOWN_LOCATION)
+    assert other.tolist() == [8, 2, 7]
+
+
 def failure(action: str, where: Array, arrays: list[Array], **operands: Array) -> str:
     memory = AddressSpace((name, array) for name, array in zip("xyz", arrays, strict=False))
     live = operands.get("live")

@@ -113,6 +113,23 @@ def swap_through_two_names(x, y, n, BLOCK: bl.constexpr):
 
 
 @bl.jit
+def move_through_addresses(table, n, BLOCK: bl.constexpr):
+    """All that is known of the two arrays is where they begin; they may overlap."""
+    i = tl.arange(0, BLOCK)
+    source = tl.load(table).to(tl.pointer_type(tl.float32))
+    target = tl.load(table + 1).to(tl.pointer_type(tl.float32))
+    tl.store(target + i, tl.load(source + i, mask=i < n), mask=i < n)
+
+
+@bl.jit
+def move_between_chosen(x, is_up, n, BLOCK: bl.constexpr):
+    """From one of two places of `x` to the other, decided at run time."""
+    i = tl.arange(0, BLOCK)
+    source, target = tl.where(is_up, x, x + 1), tl.where(is_up, x + 1, x)
+    tl.store(target + i, tl.load(source + i, mask=i < n), mask=i < n)
+
+
+@bl.jit
 def scalars(x, out, n):
     """One element at a time, at run-time and constant places, under a scalar mask."""
     tl.store(out, tl.load(x + n - 1))

@@ -254,3 +254,32 @@ def test_arguments_that_overlap(distance: int, mode: str) -> None:
     in_mode(kernels.swap_through_two_names, mode)[1](held.array, held.array[distance:], 100, BLOCK=128)
     assert_same_bits(held.array, expected)
     assert held.is_whole()
+
+
+@MODES
+@pytest.mark.parametrize("distance", [0, 1, 5, 50, 100])
+def test_arrays_of_which_the_address_is_known(distance: int, mode: str) -> None:
+    memory = random_numbers("fp32", (200,))
+    expected = memory.copy()
+    expected[distance : distance + 100] = memory[:100]
+    held = Guarded(memory)
+    begin = held.array.ctypes.data
+    table = np.array([begin, begin + 4 * distance], np.int64)
+    in_mode(kernels.move_through_addresses, mode)[1](table, 100, BLOCK=128)
+    assert_same_bits(held.array, expected)
+    assert held.is_whole()
+
+
+@MODES
+@pytest.mark.parametrize("is_up", [False, True])
+def test_pointers_chosen_at_run_time(is_up: bool, mode: str) -> None:
+    memory = random_numbers("fp32", (101,))
+    expected = memory.copy()
+    if is_up:
+        expected[1:] = memory[:-1]
+    else:
+        expected[:-1] = memory[1:]
+    held = Guarded(memory)
+    in_mode(kernels.move_between_chosen, mode)[1](held.array, is_up, 100, BLOCK=128)
+    assert_same_bits(held.array, expected)
+    assert held.is_whole()
