@@ -46,13 +46,11 @@ class Row:
     Attributes:
         group: the heading that it stands under.
         name: unique in its group.
-        why: for a row that is refused for good, the reason in a few words.
     """
 
     group: str
     name: str
     probe: Probe
-    why: str = ""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ def outcome_of(row: Row, timed: bool = False) -> Outcome:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             row.probe.check()
     except (CompilationError, LaunchError, NotImplementedError) as error:
-        return Outcome(row, State.REFUSED, row.why or _first_line(error))
+        return Outcome(row, State.REFUSED, _first_line(error))
     except Exception as error:
         return Outcome(row, State.FAILED, f"{type(error).__name__}: {_first_line(error)}")
     times = _best_times(row) if timed else None
