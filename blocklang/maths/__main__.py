@@ -16,8 +16,8 @@ Each function is one recipe over elementary steps with one possible result each 
 comparisons, integer operations), so the interpreter, every vector width and every target give the same bits.
 The numbers below are the largest errors over the whole range of arguments, huge, tiny and subnormal ones
 included, in units in the last place of the exact result; 0.5 is a correctly rounded result. For f32 functions
-of one argument all 2**32 arguments were tried (`python -m tests.maths.exhaustive`), or they round an f64
-function once, from `asinh` on; the others were measured on dense samples.
+of one argument all 2**32 arguments were tried (`python -m tests.maths.exhaustive`), or they compute in f64
+and round once, from `rcbrt` on; the others were measured on dense samples.
 
 The error of `lgamma` is that of positive arguments; the zeros between negative integers have an absolute one,
 of a few units of the two terms that cancel. The errors of `j0`, `j1`, `y0` and `y1` hold up to 8; beyond,

@@ -96,7 +96,7 @@ for _direction in DIRECTIONS[1:]:
 
 
 def _rsqrt_rn(x: tensor) -> tensor:
-    """In fp64 and rounded once: no fp32 has a reciprocal root so near a tie that two roundings differ."""
+    """In fp64 and rounded once: of all significands, none comes so near a tie that two roundings differ."""
     return cast_element(1.0 / maths.sqrt(cast_element(x, tl.float64)), tl.float32)
 
 
