@@ -12,7 +12,7 @@ import ast
 import hashlib
 import inspect
 import linecache
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -143,20 +143,26 @@ def _lines_of(function: Callable[..., Any]) -> list[str]:
     return lines
 
 
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef
+
+
 @lru_cache(maxsize=32)
-def _parse(text: str, file: str) -> ast.Module:
-    return ast.parse(text, filename=file)
+def _definitions(text: str, file: str) -> dict[int, list[_Definition]]:
+    """The functions that a file defines, by their first line: it may hold thousands of kernels."""
+    found: dict[int, list[_Definition]] = {}
+    for node in ast.walk(ast.parse(text, filename=file)):
+        if isinstance(node, _Definition):
+            found.setdefault(_first_line(node), []).append(node)
+    return found
 
 
 def _find(function: Callable[..., Any], lines: list[str]) -> ast.FunctionDef:
     code = function.__code__
     try:
-        module = _parse("".join(lines), code.co_filename)
+        starting_here = _definitions("".join(lines), code.co_filename).get(code.co_firstlineno, [])
     except SyntaxError as error:
         raise _changed(function) from error
-    found = [
-        n for n in _definitions(module) if n.name == code.co_name and _first_line(n) == code.co_firstlineno
-    ]
+    found = [node for node in starting_here if node.name == code.co_name]
     expected = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     for node in found:
         if tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)) == expected:
@@ -186,13 +192,7 @@ def _changed(function: Callable[..., Any]) -> CompilationError:
     )
 
 
-def _definitions(module: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(module):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield node
-
-
-def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+def _first_line(node: _Definition) -> int:
     return min([node.lineno, *(d.lineno for d in node.decorator_list)])
 
 
