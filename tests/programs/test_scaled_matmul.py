@@ -56,7 +56,7 @@ E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float64)
 
 
 def operand(form, rows, k, seed):
-    """A matrix as it lies in memory, two numbers of 4 bits a byte along K, low bits first; and its numbers."""
+    """A matrix as it lies in memory (two 4-bit numbers in a byte, the low bits first), and its numbers."""
     random = np.random.default_rng(seed)
     if form != "e2m1":
         stored = random.normal(size=(rows, k)).astype(FORMATS[form])
