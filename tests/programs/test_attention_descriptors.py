@@ -3,6 +3,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -32,7 +33,7 @@ def _attn_fwd_inner(
         lo, hi = 0, N_CTX
     offsetk_y = offset_y + lo
     if dtype == tl.float8e5:
-        offsetv_y = offset_y * HEAD_DIM + lo
+        offsetv_y = offset_y + lo  # of a column
     else:
         offsetv_y = offset_y + lo
     for start_n in tl.range(lo, hi, BLOCK_N, warp_specialize=warp_specialize):
@@ -99,7 +100,7 @@ def _attn_fwd(
     )
     if FP8_OUTPUT:
         desc_v = _maybe_make_tensor_desc(
-            desc_v, shape=[HEAD_DIM, y_dim], strides=[N_CTX, 1], block_shape=[HEAD_DIM, BLOCK_N]
+            desc_v, shape=[HEAD_DIM, y_dim], strides=[y_dim, 1], block_shape=[HEAD_DIM, BLOCK_N]
         )
     else:
         desc_v = _maybe_make_tensor_desc(
@@ -225,6 +226,25 @@ def forward(mode, q, k, v, causal, scale, from_host, tuned):
     return out, m
 
 
+def forward_in_8_bits(mode, q, k, v, scale, from_host):
+    z, h, n, d = q.shape
+    out, m = np.full_like(q, 7), np.full((z, h, n), 7, np.float32)
+    rows = z * h * n
+    tensors = [q, k, v, out]
+    if from_host:
+        tensors = [
+            TensorDescriptor(q, [rows, d], [d, 1], [32, d]),
+            TensorDescriptor(k, [rows, d], [d, 1], [16, d]),
+            TensorDescriptor(v, [d, rows], [rows, 1], [d, 16]),
+            TensorDescriptor(out, [rows, d], [d, 1], [32, d]),
+        ]
+    mode(_attn_fwd)[(triton.cdiv(n, 32), z * h)](
+        scale, m, z, h, *tensors, N_CTX=n, HEAD_DIM=d, BLOCK_M=32, BLOCK_N=16, FP8_OUTPUT=True, STAGE=3,
+        warp_specialize=False,
+    )  # fmt: skip
+    return out, m
+
+
 def backward(mode, q, k, v, out, lse, do, causal, scale):
     z, h, n, d = q.shape
     dk, dv, dq = np.full_like(k, 7), np.full_like(v, 7), np.zeros(q.shape, np.float32)
@@ -244,6 +264,19 @@ def test_forward(causal, from_host):
     expected, _, lse = attention_in_numpy(q, k, v, causal, 0.3)
     assert_close(out, expected, 4e-3)
     assert_close(m, lse / np.log(2), 1e-5)
+
+
+@pytest.mark.parametrize("from_host", [True, False])
+def test_forward_in_8_bits(from_host):
+    """V lies transposed, as matrix units of 8-bit floats want it."""
+    fp8 = ml_dtypes.float8_e5m2
+    q, k, v = (numbers(1, 2, 64, 32, seed=i).astype(fp8) for i in range(3))
+    transposed = np.ascontiguousarray(v.transpose(3, 0, 1, 2).reshape(32, -1))
+    out, _ = in_both_modes(forward_in_8_bits, q, k, transposed, 0.3, from_host)
+    expected, p, _ = attention_in_numpy(q, k, v, True, 0.3)
+    # The probabilities are rounded to 2 bits after the leading one, and so is the result.
+    allowed = (p @ np.abs(v.astype(np.float64)) + np.abs(expected)) / 8 + 1e-4
+    assert (np.abs(out.astype(np.float64) - expected) <= allowed).all()
 
 
 @pytest.mark.slow
