@@ -120,6 +120,14 @@ def _locate(flat: Array, size: int, extents: list[Extent]) -> tuple[list[tuple[E
     return places, np.flatnonzero(waiting)
 
 
+def _mapped_extents(addresses: Array) -> list[Extent]:
+    """The pieces of the process's memory in which addresses lie, of which there are few."""
+    mappings = mapped_memory()
+    starts = np.array([mapping.low for mapping in mappings], np.uint64)
+    following = np.unique(np.searchsorted(starts, addresses, side="right"))
+    return [Extent.of_mapping(mappings[i - 1]) for i in following.tolist() if i > 0]
+
+
 class AddressSpace:
     """The arrays of a launch.
 
@@ -145,7 +153,7 @@ class AddressSpace:
         if not outside.size or not self._is_open:
             return places, outside
         if _locate(flat[outside], size, self._foreign)[1].size:  # memory comes and goes
-            self._foreign = [Extent.of_mapping(mapping) for mapping in mapped_memory()]
+            self._foreign += _mapped_extents(flat[outside])
         # An array that may not be written lies in memory that may.
         protected = [extent for extent in self.extents if not extent.writable] if is_store else []
         _, unprotected = _locate(flat[outside], size, protected)

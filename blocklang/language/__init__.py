@@ -145,7 +145,7 @@ from blocklang.language.shape import (
     unsqueeze,
     view,
 )
-from blocklang.language.standard import cdiv, next_power_of_2, sigmoid, softmax
+from blocklang.language.standard import cdiv, next_power_of_2, sigmoid, softmax, swizzle2d
 from blocklang.language.unsupported import NOT_BUILT_YET
 
 from blocklang.language import extra  # isort: skip
@@ -290,6 +290,7 @@ __all__ = [
     "store",
     "store_tensor_descriptor",
     "sum",
+    "swizzle2d",
     "tan",
     "tanh",
     "tensor",

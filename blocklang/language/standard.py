@@ -1,4 +1,4 @@
-"""Functions that are made of others: `cdiv`, `sigmoid`, `softmax`."""
+"""Functions that are made of others: `cdiv`, `sigmoid`, `softmax`, `swizzle2d`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from blocklang.diagnostics import CompilationError
 from blocklang.language import dtypes as tl
 from blocklang.language.casting import cast_element
 from blocklang.language.constexpr import constexpr, describe, is_compile_time, static_int, unwrap
-from blocklang.language.maths import exp, fdiv
+from blocklang.language.maths import exp, fdiv, minimum
 from blocklang.language.reduction import max as maximum_of
 from blocklang.language.reduction import sum as sum_of
 from blocklang.language.registry import builtin
@@ -47,6 +47,33 @@ def next_power_of_2(n: Any) -> int:
     """
     number = static_int(n, "next_power_of_2")
     return 1 if number <= 1 else 1 << (number - 1).bit_length()
+
+
+@builtin
+def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> tuple[Any, Any]:
+    """Where the element (i, j) of a matrix is when its rows are taken `size_g` at a time.
+
+    The elements of `size_i` x `size_j`, counted row by row, are laid out anew: group after group of `size_g`
+    rows, the last one of as many as there are, and column by column within a group. So programs that run one
+    after the other need few rows and few columns of the operands of a product.
+
+    Args:
+        i, j: row and column: integers, scalars or blocks.
+        size_i, size_j: the extents of the matrix.
+        size_g: rows of a group.
+
+    Returns:
+        The new row and the new column.
+
+    Example:
+        row, column = tl.swizzle2d(tl.program_id(0), tl.program_id(1), 4, 4, 2)
+    """
+    place = i * size_j + j
+    in_group = size_g * size_j
+    first = place // in_group * size_g
+    rows = minimum(size_i - first, size_g)
+    place = place % in_group
+    return first + place % rows, place // rows
 
 
 @builtin

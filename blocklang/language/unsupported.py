@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 NOT_BUILT_YET: dict[str, str | None] = {
-    "swizzle2d": "compute the swizzled program ids with `//` and `%`",
     **dict.fromkeys(("add", "sub", "mul"), "write the operator"),
     **dict.fromkeys(
         ("tuple_type", "slice", "void", "constexpr_type", "function_type"), "write a Python tuple"

@@ -18,6 +18,20 @@ def ceiling_division(x, y, out, n, BLOCK: bl.constexpr, CONSTANT: bl.constexpr):
 
 
 @bl.jit
+def swizzled(out, rows, columns, group, N: bl.constexpr, GROUP: bl.constexpr):
+    at = tl.arange(0, N)
+    i, j = at // columns, at % columns
+    row, column = tl.swizzle2d(i, j, rows, columns, group)
+    tl.static_assert(row.dtype == tl.int32 and column.dtype == tl.int32)
+    tl.store(out + at, row * columns + column)
+    row, column = tl.swizzle2d(i, j, rows, columns, size_g=GROUP)
+    tl.store(out + N + at, row * columns + column)
+    for place in range(N):
+        r, c = tl.swizzle2d(place // columns, place % columns, rows, columns, GROUP)
+        tl.store(out + 2 * N + place, r * columns + c)
+
+
+@bl.jit
 def methods(x, out, n, BLOCK: bl.constexpr):
     i = tl.arange(0, BLOCK)
     mask = i < n

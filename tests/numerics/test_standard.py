@@ -36,6 +36,21 @@ def test_ceiling_division(name: str) -> None:
     assert (rows[2] == 3 + 8).all()
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "group"), [(4, 4, 2), (5, 3, 2), (1, 7, 4), (6, 1, 4), (3, 5, 8)]
+)
+def test_swizzled_places(rows: int, columns: int, group: int) -> None:
+    """Groups of rows one after the other, each column by column."""
+    places = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
+    expected = np.concatenate([places[i : i + group].T.ravel() for i in range(0, rows, group)])
+    results = launch_one(
+        kernels.swizzled, 1, Out((3, rows * columns), "int32"), rows, columns, group,
+        N=rows * columns, GROUP=group,
+    )  # fmt: skip
+    for result in results:
+        assert result.tolist() == expected.tolist()
+
+
 @pytest.mark.parametrize("name", ["fp16", "fp32", "fp64"])
 def test_methods_are_the_functions(name: str) -> None:
     x = floats(name)

@@ -151,6 +151,23 @@ def test_persistent_programs_over_many_rows():
     assert_close(out, softmax_in_numpy(x), 1e-5)
 
 
+def test_as_many_programs_as_the_machine_holds():
+    """The compiled kernel says what it needs, the driver what there is, and the launch skips the compiler."""
+    properties = triton.runtime.driver.active.utils.get_device_properties(0)
+    x = numbers(100, 333)
+    n_rows, n_cols = x.shape
+    y, block, stages, warps = np.full_like(x, 7), triton.next_power_of_2(n_cols), 4, 8
+    kernel = softmax_persistent.warmup(
+        y, x, n_cols, n_cols, n_rows, n_cols, BLOCK_SIZE=block, num_stages=stages, num_warps=warps, grid=(1,)
+    )
+    kernel._init_handles()
+    occupancy = properties["max_num_regs"] // (kernel.n_regs * properties["warpSize"] * warps)
+    occupancy = min(occupancy, properties["max_shared_mem"] // kernel.metadata.shared)
+    programs = min(properties["multiprocessor_count"] * occupancy, n_rows)
+    kernel[(programs, 1, 1)](y, x, n_cols, n_cols, n_rows, n_cols, block, stages)
+    assert_close(y, softmax_in_numpy(x), 1e-5)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 @pytest.mark.parametrize("cols", [1, 64, 259])
 def test_online(dtype, cols):
