@@ -103,7 +103,16 @@ def scatter_kernel(
 
 @triton.jit
 def one_sweep_kernel(
-    key_in, place_in, key_out, place_out, starts_ptr, status_ptr, n, shift, BITS: tl.constexpr, BLOCK: tl.constexpr
+    key_in,
+    place_in,
+    key_out,
+    place_out,
+    starts_ptr,
+    status_ptr,
+    n,
+    shift,
+    BITS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     """Per program and bin one status word: the count in 30 bits, above them 1: mine alone, 2: all before too."""
     pid = tl.program_id(0)

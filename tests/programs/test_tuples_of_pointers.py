@@ -77,9 +77,7 @@ def grouped_gemm_kernel(
                 acc += tl.dot(a, b)
                 a_ptrs += BLOCK_K
                 b_ptrs += BLOCK_K * ldb
-            tl.store(
-                c_ptr + m[:, None] * ldc + n[None, :], acc, mask=(m < gm)[:, None] & (n < gn)[None, :]
-            )
+            tl.store(c_ptr + m[:, None] * ldc + n[None, :], acc, mask=(m < gm)[:, None] & (n < gn)[None, :])
             tile += NUM_SM
         last_problem_end = last_problem_end + num_tiles
 
