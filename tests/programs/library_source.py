@@ -1,9 +1,10 @@
 """A small library as its authors ship it: plain `import triton`. `test_library.py` writes it to files.
 
-It picks code by Triton's version, wraps kernels in a launcher of its own (a `KernelInterface` that keeps compiled
-kernels by key), reads kernels' parameters, and writes the source of pointwise kernels at run time.
+It picks code by Triton's version, wraps kernels in a launcher of its own (a `KernelInterface` that keeps
+compiled kernels by key), reads kernels' parameters, and writes the source of pointwise kernels at run time.
 """
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 LIBENTRY = '''

@@ -1,4 +1,5 @@
-"""Cross entropy over a vocabulary in chunks: one pass for the loss, one that writes the gradient over the logits.
+"""Cross entropy over a vocabulary in chunks: one pass for the loss, one that writes the gradient over the
+logits.
 
 One program per token, however long its row: the maximum and the sum of exponentials are carried through the
 chunks (online logsumexp). Label smoothing, an ignored label, and a penalty on the logsumexp (z-loss).
@@ -110,7 +111,8 @@ def launch(mode, x, y, smoothing, z_scale, reduction, block, softcap=None):
     mode(cross_entropy_kernel)[(rows,)](
         x, x.strides[0] // x.itemsize, y, 1, losses, z_losses, lse, 1, cols, valid, IGNORED,
         lse_square_scale=z_scale, label_smoothing=smoothing, reduction=reduction,
-        RETURN_Z_LOSS=z_losses is not None, softcap=softcap, HAS_SOFTCAPPING=softcap is not None, BLOCK_SIZE=block, num_warps=8,
+        RETURN_Z_LOSS=z_losses is not None, softcap=softcap, HAS_SOFTCAPPING=softcap is not None,
+        BLOCK_SIZE=block, num_warps=8,
     )  # fmt: skip
     upstream = np.array([0.5], np.float32)
     mode(element_mul_kernel)[(rows,)](x, x.strides[0] // x.itemsize, upstream, cols, BLOCK_SIZE=block)

@@ -1,12 +1,15 @@
 """Gradients of gated linear attention in chunks, for sequences of several lengths packed into one.
 
-Heuristics decide from the arguments whether there are lengths; `cu_seqlens` holds where sequences begin, and
-`chunk_indices` which chunk of which sequence a program takes. A chunk at the end of its sequence is ragged. The
-state's gradient runs backward through the chunks; the gates' gradient is that of their sums, summed in reverse.
+Heuristics decide from the arguments whether there are lengths; `cu_seqlens` holds where sequences begin,
+and `chunk_indices` which chunk of which sequence a program takes. A chunk at the end of its sequence is
+ragged. The state's gradient runs backward through the chunks; the gates' gradient is that of their sums,
+summed in reverse.
 """
 
 # mypy: ignore-errors
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -194,7 +197,7 @@ def within_chunks(g, cu_seqlens, BT):
     """Sums of the gates within each chunk of each sequence."""
     out = np.zeros(g.shape, np.float32)
     for b in range(g.shape[0]):
-        for begin, end in zip(cu_seqlens[:-1], cu_seqlens[1:], strict=True):
+        for begin, end in pairwise(cu_seqlens):
             for t in range(begin, end, BT):
                 out[b, t : min(t + BT, end)] = g[b, t : min(t + BT, end)].cumsum(axis=0)
     return out
@@ -225,10 +228,10 @@ def launch(mode, q, k, v, g, do, cu_seqlens, BT, BV):
 
 def reference(q, k, v, g, do, cu_seqlens):
     q, k, v, g, do = (x.astype(np.float64) for x in (q, k, v, g, do))
-    B, T, H, K = q.shape
+    B, _, H, K = q.shape
     scale = K**-0.5
     dq, dk, dv, dg = (np.zeros_like(x) for x in (q, k, v, g))
-    for begin, end in zip(cu_seqlens[:-1], cu_seqlens[1:], strict=True):
+    for begin, end in pairwise(cu_seqlens):
         states = [np.zeros((B, H, K, v.shape[-1]))]
         for t in range(begin, end):
             decay = np.exp(g[:, t])[:, :, None, None]

@@ -1,4 +1,6 @@
-"""Recurrences: a first-order linear scan of pairs, forward and backward, and the delta rule one token at a time."""
+"""Recurrences: a first-order linear scan of pairs, forward and backward, and the delta rule one token at a
+time.
+"""
 
 # mypy: ignore-errors
 from __future__ import annotations

@@ -66,7 +66,7 @@ def matmul_source(
     a = a_ptr + (ram[:, None] * stride_am + rk[None, :] * stride_ak)
     b = b_ptr + (rk[:, None] * stride_bk + rbn[None, :] * stride_bn)
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for k in range(0, tl.cdiv(K, BLOCK_K * SPLIT_K)):
+    for k in range(tl.cdiv(K, BLOCK_K * SPLIT_K)):
         if EVEN_K:
             a_block = tl.load(a)
             b_block = tl.load(b)
