@@ -131,7 +131,7 @@ def _contains(op: Operation, inner: Operation) -> bool:
 
 
 def _offsets(pointer: Value) -> tuple[Value, list[Value]] | None:
-    """The base pointer, and the offsets added to it, outermost first, as values of the blocks that hold them."""
+    """The base pointer and the offsets added to it, outermost first, as values of the blocks they are in."""
     offsets: list[Value] = []
     value = pointer
     while True:

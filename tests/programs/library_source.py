@@ -1,9 +1,10 @@
 """A small library as its authors ship it: plain `import triton`. `test_library.py` writes it to files.
 
-It picks code by Triton's version, wraps kernels in a launcher of its own (a `KernelInterface` that keeps compiled
-kernels by key), reads kernels' parameters, and writes the source of pointwise kernels at run time.
+It picks code by Triton's version, wraps kernels in a launcher of its own (a `KernelInterface` that keeps
+compiled kernels by key), reads kernels' parameters, and writes the source of pointwise kernels at run time.
 """
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 LIBENTRY = '''
@@ -88,7 +89,7 @@ def libentry():
     return decorator
 '''
 
-KERNELS = '''
+KERNELS = """
 import triton
 import triton.language as tl
 
@@ -101,7 +102,7 @@ def heur_block_n(args):
 
 @libentry()
 @triton.autotune(
-    configs=[triton.Config({{"BLOCK_M": m}}, num_warps=w) for m in (1, 4) for w in (2, 4)],
+    configs=[triton.Config({{"BLOCK_M": m}}, num_warps=w) for m, w in ((1, 2), (4, 4))],
     key=["M", "N"],
 )
 @triton.heuristics({{"BLOCK_N": heur_block_n, "EVEN_N": lambda args: args["N"] == args["BLOCK_N"]}})
@@ -124,7 +125,7 @@ def normalise_kernel(x, out, M, N, eps, BLOCK_M: tl.constexpr, BLOCK_N: tl.const
 def scale_kernel(x, out, n, factor: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, tl.load(x + i, mask=i < n) * factor, mask=i < n)
-'''
+"""
 
 POINTWISE = '''
 import importlib.util
@@ -234,7 +235,7 @@ def pointwise_dynamic(directory):
     return lambda fn: PointwiseDynamicFunction(fn, directory)
 '''
 
-FUNCTIONS = '''
+FUNCTIONS = """
 import triton
 import triton.language as tl
 
@@ -248,4 +249,4 @@ def gelu_and_mul(x, y):
 @triton.jit
 def where_positive(c, x, y):
     return tl.where(c > 0, x, y)
-'''
+"""

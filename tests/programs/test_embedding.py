@@ -86,9 +86,7 @@ def launch(mode, table, indices, grad, grad_dtype, padding, block_m, block_n):
     counts = np.zeros(table.shape[0], np.int32)
     mode(count_indices_kernel)[(triton.cdiv(n, block_m),)](indices, counts, n, BLOCK=block_m)
     scaled = weight.copy()
-    mode(scale_by_frequency_kernel)[(table.shape[0],)](
-        scaled, counts, dim, BLOCK=triton.next_power_of_2(dim)
-    )
+    mode(scale_by_frequency_kernel)[(table.shape[0],)](scaled, counts, dim, BLOCK=triton.next_power_of_2(dim))
     return out, weight, counts, scaled
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import blocklang.triton as triton
 import blocklang.triton.language as tl
+from blocklang.triton.language.extra.libdevice import tanh
 from tests.programs.helpers2 import both_modes, close, compiled, normal
 
 
@@ -28,11 +29,6 @@ def calculate_settings(n):
 @triton.jit
 def silu(x):
     return x * tl.sigmoid(x)
-
-
-@triton.jit
-def tanh(x):
-    return 2 * tl.sigmoid(2 * x) - 1
 
 
 @triton.jit

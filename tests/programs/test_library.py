@@ -1,4 +1,4 @@
-"""A library on Triton: versions, launchers of its own, kernels written at run time. `import triton` finds us."""
+"""A library on Triton: versions, launchers of its own, kernels made at run time. `import triton` is ours."""
 
 # mypy: ignore-errors
 from __future__ import annotations

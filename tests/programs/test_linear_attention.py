@@ -1,7 +1,8 @@
-"""Gated linear attention in chunks: the state is carried from chunk to chunk, gates are decays in log space.
+"""Gated linear attention in chunks: the state is carried from chunk to chunk, gates are logs of decays.
 
-Three kernels: the sum of the gates within each chunk; the state before each chunk; the output of each chunk from
-the state before it and from its own keys. And the recurrence itself, one token at a time, as a fourth kernel.
+Three kernels: the sum of the gates within each chunk; the state before each chunk; the output of each chunk
+from the state before it and from its own keys. And the recurrence itself, one token at a time, as a fourth
+kernel.
 
     h[t] = exp(g[t]) * h[t - 1] + outer(k[t], v[t])        o[t] = scale * q[t] @ h[t]
 """
@@ -142,7 +143,7 @@ def fused_recurrent_kernel(
     m_k = tl.arange(0, BK) < K
     m_v = i_v * BV + tl.arange(0, BV) < V
     b_h = tl.zeros([BV, BK], dtype=tl.float32)
-    for _ in range(0, T):
+    for _ in range(T):
         b_q = tl.load(p_q, mask=m_k, other=0).to(tl.float32) * scale
         b_k = tl.load(p_k, mask=m_k, other=0).to(tl.float32)
         b_v = tl.load(p_v, mask=m_v, other=0).to(tl.float32)

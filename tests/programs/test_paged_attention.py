@@ -86,7 +86,7 @@ def decode_stage1_kernel(
 
 @triton.jit
 def decode_stage2_kernel(
-    Mid_O, Mid_LSE, O, context_lens, stride_mb, stride_mh, stride_ms, stride_ob, stride_oh,
+    Mid_O, Mid_LSE, Out, context_lens, stride_mb, stride_mh, stride_ms, stride_ob, stride_oh,
     NUM_SPLITS: tl.constexpr, BLOCK_D: tl.constexpr, Lv: tl.constexpr,
 ):  # fmt: skip
     cur_batch = tl.program_id(0)
@@ -99,7 +99,7 @@ def decode_stage2_kernel(
     acc = tl.zeros([BLOCK_D], dtype=tl.float32)
     offs_v = cur_batch * stride_mb + cur_head * stride_mh + offs_d
     offs_logic = (cur_batch * stride_mb + cur_head * stride_mh) // Lv
-    for split in range(0, NUM_SPLITS):
+    for split in range(NUM_SPLITS):
         per_split = tl.cdiv(seq_len, NUM_SPLITS)
         start = per_split * split
         end = tl.minimum(start + per_split, seq_len)
@@ -113,7 +113,7 @@ def decode_stage2_kernel(
             acc += exp_logic * tv
             e_sum = e_sum * old_scale + exp_logic
             e_max = n_e_max
-    tl.store(O + cur_batch * stride_ob + cur_head * stride_oh + offs_d, acc / e_sum, mask=mask_d)
+    tl.store(Out + cur_batch * stride_ob + cur_head * stride_oh + offs_d, acc / e_sum, mask=mask_d)
 
 
 def elements(x):

@@ -1,4 +1,4 @@
-"""Matrix times vector with quantised weights: int8 with a scale per row, and 4-bit weights packed in int32."""
+"""Matrix times vector with quantised weights: int8 with a scale per row, and 4 bits packed in int32."""
 
 # mypy: ignore-errors
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Radix sort of 32-bit keys with their places: histogram, scan and scatter passes, four bits at a time.
 
-Two ways as GPU libraries have them. Three kernels per digit: counts per block, a scan of the counts, the scatter.
-Or one kernel per digit, in which each program waits for the sums of the programs before it (decoupled look-back).
+Two ways as GPU libraries have them. Three kernels per digit: counts per block, a scan of the counts, the
+scatter. Or one kernel per digit, in which each program waits for the sums of the programs before it
+(decoupled look-back).
 """
 
 # mypy: ignore-errors
@@ -103,9 +104,18 @@ def scatter_kernel(
 
 @triton.jit
 def one_sweep_kernel(
-    key_in, place_in, key_out, place_out, starts_ptr, status_ptr, n, shift, BITS: tl.constexpr, BLOCK: tl.constexpr
+    key_in,
+    place_in,
+    key_out,
+    place_out,
+    starts_ptr,
+    status_ptr,
+    n,
+    shift,
+    BITS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
-    """Per program and bin one status word: the count in 30 bits, above them 1: mine alone, 2: all before too."""
+    """Per program and bin one status word: the count in 30 bits; above, 1: mine alone, 2: all before too."""
     pid = tl.program_id(0)
     i = pid * BLOCK + tl.arange(0, BLOCK)
     mask = i < n

@@ -1,4 +1,6 @@
-"""Recurrences: a first-order linear scan of pairs, forward and backward, and the delta rule one token at a time."""
+"""Recurrences: a first-order linear scan of pairs, forward and backward, and the delta rule one token at a
+time.
+"""
 
 # mypy: ignore-errors
 from __future__ import annotations
@@ -17,9 +19,7 @@ def combine(a_left, b_left, a_right, b_right):
 
 
 @triton.jit
-def linear_scan_forward_kernel(
-    a_ptr, x_ptr, h_ptr, T, D, BLOCK_T: tl.constexpr, BLOCK_D: tl.constexpr
-):
+def linear_scan_forward_kernel(a_ptr, x_ptr, h_ptr, T, D, BLOCK_T: tl.constexpr, BLOCK_D: tl.constexpr):
     batch = tl.program_id(0)
     cols = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     base = batch * T * D
@@ -52,7 +52,9 @@ def linear_scan_backward_kernel(
         in_cols = (cols < D)[None, :]
         mask = (rows < T)[:, None] & in_cols
         # What reaches step t from step t + 1 decays by a[t + 1].
-        a_next = tl.load(a_ptr + offsets + D, mask=(rows + 1 < T)[:, None] & in_cols, other=1.0).to(tl.float32)
+        a_next = tl.load(a_ptr + offsets + D, mask=(rows + 1 < T)[:, None] & in_cols, other=1.0).to(
+            tl.float32
+        )
         dh = tl.load(dh_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
         decay, dx = tl.associative_scan((a_next, dh), axis=0, combine_fn=combine, reverse=True)
         dx += decay * carry[None, :]
@@ -125,7 +127,9 @@ def delta_rule_kernel(
     mask_h = mask_k[:, None] & mask_v[None, :]
     b_h = tl.zeros([BK, BV], dtype=tl.float32)
     if USE_INITIAL_STATE:
-        b_h += tl.load(h0 + i_nh * K * V + o_k[:, None] * V + o_v[None, :], mask=mask_h, other=0).to(tl.float32)
+        b_h += tl.load(h0 + i_nh * K * V + o_k[:, None] * V + o_v[None, :], mask=mask_h, other=0).to(
+            tl.float32
+        )
     for _ in range(T):
         b_q = tl.load(p_q, mask=mask_k, other=0).to(tl.float32)
         b_k = tl.load(p_k, mask=mask_k, other=0).to(tl.float32)

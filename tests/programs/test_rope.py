@@ -1,7 +1,7 @@
 """Rotary embedding of queries and keys in place, forward and backward: the halves of each head are rotated.
 
-One program per token; heads and half of the head's dimension are padded to powers of two. The backward pass is
-the same rotation the other way.
+One program per token; heads and half of the head's dimension are padded to powers of two. The backward pass
+is the same rotation the other way.
 """
 
 # mypy: ignore-errors

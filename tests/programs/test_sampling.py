@@ -31,7 +31,7 @@ def topk_kernel(probs_ptr, values_ptr, indices_ptr, V, K: tl.constexpr, BLOCK: t
     row = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
     p = tl.load(probs_ptr + row * V + cols, mask=cols < V, other=0.0)
-    # Probabilities are not negative, so their bits are in order; of equals, the first index is the larger key.
+    # The bits of numbers from 0 up are in order; of equals, the first index is the larger key.
     key = (p.to(tl.uint32, bitcast=True).to(tl.uint64) << 32) | (0xFFFFFFFF - cols.to(tl.uint64))
     key = tl.where(cols < V, key, 0)
     best = tl.topk(key, K)

@@ -66,7 +66,7 @@ def matmul_source(
     a = a_ptr + (ram[:, None] * stride_am + rk[None, :] * stride_ak)
     b = b_ptr + (rk[:, None] * stride_bk + rbn[None, :] * stride_bn)
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for k in range(0, tl.cdiv(K, BLOCK_K * SPLIT_K)):
+    for k in range(tl.cdiv(K, BLOCK_K * SPLIT_K)):
         if EVEN_K:
             a_block = tl.load(a)
             b_block = tl.load(b)
@@ -90,7 +90,9 @@ def matmul_source(
 
 def tuned_matmul(kernel, split):
     configs = [
-        triton.Config({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": 16, "GROUP_M": 2, "SPLIT_K": split}, num_stages=s)
+        triton.Config(
+            {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": 16, "GROUP_M": 2, "SPLIT_K": split}, num_stages=s
+        )
         for m, n, s in ((16, 16, 2), (32, 16, 3), (256, 64, 3))
     ]
     tune = triton.autotune(
@@ -100,7 +102,9 @@ def tuned_matmul(kernel, split):
         reset_to_zero=["c_ptr"] if split > 1 else None,
         do_bench=bench,
     )
-    heuristics = triton.heuristics({"EVEN_K": lambda args: args["K"] % (args["BLOCK_K"] * args["SPLIT_K"]) == 0})
+    heuristics = triton.heuristics(
+        {"EVEN_K": lambda args: args["K"] % (args["BLOCK_K"] * args["SPLIT_K"]) == 0}
+    )
     return tune(heuristics(kernel))
 
 
@@ -113,9 +117,9 @@ def test_matmul(sizes, activation):
     c = np.full((M, N), np.nan, np.float16)
     strides = [s // x.itemsize for x in (a, b, c) for s in x.strides]
     for _ in range(2):
-        tuned[lambda meta: (triton.cdiv(M, meta["BLOCK_M"]) * triton.cdiv(N, meta["BLOCK_N"]), meta["SPLIT_K"])](
-            a, b, c, M, N, K, *strides, ACTIVATION=activation
-        )
+        tuned[
+            lambda meta: (triton.cdiv(M, meta["BLOCK_M"]) * triton.cdiv(N, meta["BLOCK_N"]), meta["SPLIT_K"])
+        ](a, b, c, M, N, K, *strides, ACTIVATION=activation)
     expected = a.astype(np.float64) @ b.astype(np.float64)
     close(c, np.where((expected >= 0) | (not activation), expected, 0.01 * expected), "fp16")
     assert len(tuned.cache) == 1

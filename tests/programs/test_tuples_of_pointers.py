@@ -69,7 +69,7 @@ def grouped_gemm_kernel(
             a_ptrs = a_ptr + m[:, None] * lda + k[None, :]
             b_ptrs = b_ptr + k[:, None] * ldb + n[None, :]
             acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-            for kk in range(0, tl.cdiv(gk, BLOCK_K)):
+            for kk in range(tl.cdiv(gk, BLOCK_K)):
                 tl.multiple_of(a_ptrs, [1, 1])
                 inside = kk * BLOCK_K + k < gk
                 a = tl.load(a_ptrs, mask=(m < gm)[:, None] & inside[None, :], other=0.0)
@@ -77,9 +77,7 @@ def grouped_gemm_kernel(
                 acc += tl.dot(a, b)
                 a_ptrs += BLOCK_K
                 b_ptrs += BLOCK_K * ldb
-            tl.store(
-                c_ptr + m[:, None] * ldc + n[None, :], acc, mask=(m < gm)[:, None] & (n < gn)[None, :]
-            )
+            tl.store(c_ptr + m[:, None] * ldc + n[None, :], acc, mask=(m < gm)[:, None] & (n < gn)[None, :])
             tile += NUM_SM
         last_problem_end = last_problem_end + num_tiles
 
