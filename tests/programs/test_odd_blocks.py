@@ -68,7 +68,7 @@ def test_delta_rule_with_odd_halves(agree):
     test_delta_rule_chunks.check(*arrays, "fp32", found)
 
 
-@pytest.mark.parametrize("blocks", [(7, 3), (1, 1)])
+@pytest.mark.parametrize("blocks", [(7, 3), (45, 5)])
 def test_scans_of_pairs(agree, blocks):
     arrays = test_recurrences.scan_case(2, 45, 5, "bf16")
     found = agree(test_recurrences, lambda mode: test_recurrences.scan_launch(mode, *arrays, *blocks))
