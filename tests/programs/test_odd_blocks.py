@@ -1,4 +1,4 @@
-"""The same programs with blocks of any extent, where blocklang goes beyond Triton: modes agree all the same."""
+"""The same programs with blocks of any extent, as blocklang allows them: modes agree all the same."""
 
 # mypy: ignore-errors
 from __future__ import annotations
