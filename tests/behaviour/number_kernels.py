@@ -25,6 +25,17 @@ def apply_one(x, out, n, BLOCK: bl.constexpr, F: bl.constexpr, RESULT: bl.conste
 
 
 @bl.jit
+def common_types(out, LEFT: bl.constexpr, RIGHTS: bl.constexpr, RESULTS: bl.constexpr):
+    a = tl.full((4,), 1, LEFT)
+    for k in tl.static_range(len(RIGHTS)):
+        b = tl.full((4,), 1, RIGHTS[k])
+        tl.static_assert((a + b).dtype == RESULTS[k])
+        tl.static_assert((a * tl.sum(b).to(RIGHTS[k])).dtype == RESULTS[k])
+        tl.static_assert(tl.where(a == b, a, b).dtype == RESULTS[k])
+        tl.store(out + k, 1)
+
+
+@bl.jit
 def cast_all(x, out, n, BLOCK: bl.constexpr, TYPE: bl.constexpr):
     """Rows: by a cast, by the store itself."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -6,6 +6,7 @@ test carries.
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -79,6 +80,7 @@ def launch(mode: str, kernel: bl.JITFunction, *arguments: Any, grid: Any = 1, **
     return output
 
 
+@functools.cache
 def as_mode(kernel: bl.JITFunction, mode: str) -> bl.JITFunction:
     """The kernel in a mode, with all its options."""
     return bl.jit(interpret=mode == "interpreted", strict=kernel.strict)(kernel.fn)

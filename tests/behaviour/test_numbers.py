@@ -125,12 +125,13 @@ def test_a_scalar_argument_has_its_own_type(value: Any, result: str, mode: str) 
 @types("left", ALL)
 @row("Numbers", "promotion")
 def test_promotion_follows_tritons_rules(left: str, mode: str) -> None:
-    """Every pair of types has the published common type, which a kernel can read."""
-    for right in ALL:
-        common = common_type(left, right)
-        assert common is not None
-        out = two(mode, kernels.add, numbers(left)[:3], numbers(right)[:3], common)
-        assert out.dtype == NUMPY_DTYPES[common]
+    """Every pair of types has the published common type: of `+`, of `where` and of a comparison's operands."""
+    commons = tuple(common_type(left, right) for right in ALL)
+    rights, results = tuple(TYPES[r] for r in ALL), tuple(TYPES[str(c)] for c in commons)
+    out = launch(
+        mode, kernels.common_types, Out((len(ALL),), "int32"), LEFT=TYPES[left], RIGHTS=rights, RESULTS=results
+    )
+    assert out.all()
 
 
 @MODES
@@ -731,19 +732,6 @@ def environment(bits: int) -> Iterator[Environment]:
         yield it
     finally:
         it.restore()
-
-
-def everything(mode: str, name: str, around: Callable[[], Any]) -> tuple[Array, ...]:
-    x, y = random_numbers(name, (1000,), 7), random_numbers(name, (1000,), 8)
-    tiny = np.finfo(x.dtype).smallest_subnormal
-    x[::7], y[::5] = tiny * 3, tiny
-    out = np.zeros((5, 1000), x.dtype)
-    kernel = kernels.many_operations if mode == "compiled" else bl.jit(interpret=True)(kernels.many_operations.fn)
-    kernel[10](x, y, out, 1000, BLOCK=100)
-    with around():
-        again = np.zeros_like(out)
-        kernel[10](x, y, again, 1000, BLOCK=100)
-    return out, again
 
 
 @X86
