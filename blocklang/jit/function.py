@@ -302,6 +302,7 @@ class JITFunction(KernelInterface):
         described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
         extents = self._extents(grid, values, options)
         version = self._checked((*(spec for spec, _ in described), *options.switches))
+        self._arrays(version, described)
         if options.enable_fp_fusion and (kernel := fused(version.kernel)) is not None:
             interpret_fused(kernel, self.arg_names, described, extents)
             return
@@ -400,14 +401,7 @@ class JITFunction(KernelInterface):
         described: Sequence[Described],
         options: LaunchOptions,
     ) -> Executable:
-        arrays: list[tuple[Array, bool]] = []
-        for leaf in leaves_of(self.arg_names, described):
-            if isinstance(leaf.value, Array):
-                is_written = leaf.name in version.written
-                if is_written and not leaf.value.writable:
-                    raise self._read_only(leaf.name)
-                arrays.append((leaf.value, is_written))
-        alias = alias_class(arrays)
+        alias = alias_class(self._arrays(version, described))
         executable = version.executables.get(alias)
         if executable is None:
             specialisation = Specialisation(
@@ -415,6 +409,17 @@ class JITFunction(KernelInterface):
             )
             executable = self._find_executable(version, specialisation)
         return executable
+
+    def _arrays(self, version: Version, described: Sequence[Described]) -> list[tuple[Array, bool]]:
+        """The arrays of a launch, and whether the kernel writes each; a read-only one must not be written."""
+        arrays: list[tuple[Array, bool]] = []
+        for leaf in leaves_of(self.arg_names, described):
+            if isinstance(leaf.value, Array):
+                is_written = leaf.name in version.written
+                if is_written and not leaf.value.writable:
+                    raise self._read_only(leaf.name)
+                arrays.append((leaf.value, is_written))
+        return arrays
 
     def _read_only(self, name: str) -> LaunchError:
         return self.signature.error(

@@ -88,7 +88,7 @@ EXPRESSIONS: dict[str, tuple[str, str | None]] = {
     "ListComp": ("[twice(a) for a in (n, 2)][0]", None),
     "SetComp": ("{a for a in (n, 2)}", "set"),
     "DictComp": ("{a: a for a in (n, 2)}", "dict"),
-    "GeneratorExp": ("(a for a in (n, 2))", "generator"),
+    "GeneratorExp": ("max(*(a for a in (n, 2)))", None),
     "Await": ("await n", "await"),
     "Yield": ("(yield n)", "yield"),
     "YieldFrom": ("(yield from n)", "yield"),
@@ -124,7 +124,7 @@ FIELDS = [  # known nodes with a field or operator that a kernel cannot have
     ("bytes", "x = b'abc'", "bytes"),
     ("complex", "x = 2j", "complex"),
     ("augmented matrix product", "n @= 2", "@"),
-    ("starred target", "a, *b = (1, 2, 3)", "\\*"),
+    ("starred target", "a, *b = (1, 2, 3)", "starred"),
     ("an unknown method", "tl.store(out, tl.arange(0, 4).mean())", "mean"),
     ("a function of NumPy", "tl.store(out, np.sin(n))", "sin|np|Python"),
 ]
@@ -227,7 +227,7 @@ FLOW = {
     "break, else": "r = 0\nfor i in range(9):\n    if i > n:\n        break\n    r += i\nelse:\n    r = -1",
     "else without break": "r = 0\nfor i in range(n):\n    r += i\nelse:\n    r += 100",
     "continue in while": "r = 0\ni = 0\nwhile i < 9:\n    i += 1\n    if i % 2 == n % 2:\n        continue\n    r += i",
-    "while, else": "r = n\nwhile r < 50:\n    r = r * 2\n    if r == 33:\n        break\nelse:\n    r += 1",
+    "while, else": "r = n + 1\nwhile r < 50:\n    r = r * 2\n    if r == 33:\n        break\nelse:\n    r += 1",
     "break of the inner loop": "r = 0\nfor i in range(n):\n    for j in range(n):\n        if j > i:\n            break\n        r += 10 * i + j",
     "nested conditional": "r = (1 if n > 5 else 2 if n > 3 else 3) * 10 + (n if n else -n)",
     "bounds are read once": "m = n\nr = 0\nfor i in range(m):\n    m = 0\n    r += 1",
@@ -300,6 +300,10 @@ def check_runs(function: Any, mode: str) -> None:
     assert out[0] == 42
 
 
+def registered(function: Any) -> Any:
+    return function
+
+
 def traced(function: Any) -> Any:
     @functools.wraps(function)
     def wrapper(*args: Any) -> Any:
@@ -332,8 +336,8 @@ def test_source_of_one_liners_indented_and_decorated_functions(mode: str) -> Non
     check_runs(define("def other(x): return x\ndef kernel(out, n): tl.store(out, n + 1)\n", "kernel"), mode)
     if True:
 
-        @traced
-        @traced
+        @registered
+        @registered
         def stacked(out: Any, n: Any) -> None:
             tl.store(out, n + 1)
 
@@ -341,6 +345,27 @@ def test_source_of_one_liners_indented_and_decorated_functions(mode: str) -> Non
     check_runs(define("if True:\n        def kernel(out, n):\n            tl.store(out, n + 1)\n", "kernel"), mode)
     continued = "def kernel(out,\n           n):\n    tl.store(\nout, n\n  + 1)  # a comment\n\n    # the end\n"
     check_runs(define(continued, "kernel"), mode)
+
+
+@MODES
+@row("The front end", "source lookup")
+def test_a_wrapper_around_a_kernel_gives_the_remedy(mode: str) -> None:
+    """What stands between `jit` and the function is not left out silently; `jit` belongs directly above it."""
+
+    @traced
+    def wrapped(out: Any, n: Any) -> None:
+        tl.store(out, n + 1)
+
+    with pytest.raises(bl.CompilationError, match="plain Python function") as caught:
+        check_runs(wrapped, mode)
+    assert "above `def wrapped`" in (caught.value.help or "")
+    tuned = bl.autotune([bl.Config({"N": 2})], key=["n"])
+    steps = bl.heuristics({"K": lambda args: args["n"] + 1})
+    text = "@registered\ndef kernel(out, n, N: tl.constexpr, K: tl.constexpr):\n    tl.store(out, n * N + K)\n"
+    kernel = bl.jit(interpret=mode == "interpreted")(define(text, "kernel", registered=registered))
+    out = np.zeros(1, np.int32)
+    tuned(steps(kernel))[(1,)](out, 5)
+    assert out[0] == 16
 
 
 @MODES

@@ -20,6 +20,7 @@ import blocklang.language as tl
 from blocklang.ir.float8 import FLOAT8 as FORMATS
 from tests.behaviour import number_kernels as kernels
 from tests.behaviour.rows import MODES, array, launch, row
+from tests.numerics import atomic_kernels, random_kernels
 from tests.numerics.expected import (
     common_type,
     converted,
@@ -799,3 +800,133 @@ def test_a_byte_that_is_not_zero_reads_as_true(mode: str) -> None:
     for k, expected in enumerate((a & b, a | b, a ^ b, ~a, a ^ b, a)):
         assert (out[k].view(np.uint8) == expected).all(), f"row {k}"
     assert counts.tolist() == [a.sum(), a.sum(), a.sum(), 0]
+
+
+# ---- random numbers ----
+
+
+def philox(seed: int, offset: int) -> list[int]:
+    """Philox4x32-10 of Python's integers: the offset's low and high word are the first two counters."""
+    counters = [offset & 0xFFFFFFFF, offset >> 32 & 0xFFFFFFFF, 0, 0]
+    key = [seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF]
+    for _ in range(10):
+        a, b = counters[0] * 0xD2511F53, counters[2] * 0xCD9E8D57
+        counters = [
+            (b >> 32) ^ counters[1] ^ key[0], b & 0xFFFFFFFF, (a >> 32) ^ counters[3] ^ key[1], a & 0xFFFFFFFF,
+        ]  # fmt: skip
+        key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return counters
+
+
+@MODES
+@types("seed", [0, 1, 42, 2**31, 2**40 + 3, -1])
+@row("Numbers", "random numbers")
+def test_random_words_are_philox(seed: int, mode: str) -> None:
+    """Triton's words: Philox4x32-10, the 64-bit seed as key, int32 offsets as the first counter.
+
+    The words of seed and offset 0 are the published test vector."""
+    assert philox(0, 0)[0] == 0x6627E8D5
+    offsets = array([0, 1, 2, 77, 2**31 - 1, 12345], np.int32)
+    n = len(offsets)
+    out = launch(
+        mode, random_kernels.words, Out((4, n), "uint32"), offsets, seed, n, BLOCK=8, ROUNDS=10
+    )
+    assert out.T.tolist() == [philox(seed, int(offset)) for offset in offsets]
+
+
+@types("threads", [1, 2, 3])
+@types("block", [7, 64])
+@row("Numbers", "random numbers")
+def test_random_numbers_depend_on_no_thread_and_no_block(block: int, threads: int) -> None:
+    """One offset, one number: whatever the block, the number of threads and the mode."""
+    n = 500
+    offsets = np.arange(n, dtype=np.int32)
+    results = []
+    for mode, extent in (("compiled", block), ("compiled", 512), ("interpreted", 100)):
+        with bl.num_threads(threads):
+            results.append(
+                launch(
+                    mode, random_kernels.words, Out((4, n), "uint32"), offsets, 9, n,
+                    grid=bl.cdiv(n, extent), BLOCK=extent, ROUNDS=10,
+                )  # fmt: skip
+            )
+    for other in results[1:]:
+        assert_same_bits(other, results[0])
+
+
+# ---- atomics ----
+
+_EXTREME = {"max": max, "min": min}
+
+
+def name_of(values: Array) -> str:
+    return next(name for name, dtype in NUMPY_DTYPES.items() if dtype == values.dtype)
+
+
+def updated(mode: str, kind: str, values: Array, start: Array) -> tuple[Array, Array]:
+    """Each value at an element of its own: what is there afterwards, and what was found."""
+    n = len(values)
+    kernel = atomic_kernels.rmw
+    out, old = launch_in_mode(
+        mode, kernel, 1, np.zeros(1, np.int8), values, np.arange(n, dtype=np.int32),
+        Out((n,), name_of(start), start), Out((n,), name_of(start), np.zeros_like(start)), n, KIND=kind, BLOCK=n,
+    )  # fmt: skip
+    live = np.arange(n) % 5 != 3
+    assert_same_bits(old[live], start[live])
+    assert_same_bits(out[~live], start[~live])
+    return out[live], live
+
+
+@MODES
+@types("kind", ["max", "min"])
+@types("name", ["int32", "uint32", "int64", "uint64"])
+@row("Numbers", "atomics")
+def test_atomic_extremes_compare_unsigned_numbers_as_unsigned(name: str, kind: str, mode: str) -> None:
+    """2^31 and more is large for uint32 and negative for int32."""
+    a, b = pairs(integers(name), integers(name))
+    out, live = updated(mode, kind, a, b)
+    expected = [_EXTREME[kind](int(x), int(y)) for x, y in zip(a[live], b[live], strict=True)]
+    assert_same_bits(out, array(expected, a.dtype))
+
+
+@MODES
+@types("kind", ["max", "min"])
+@types("name", ["fp32", "fp64"])
+@row("Numbers", "atomics")
+def test_atomic_extremes_order_zeros_by_sign(name: str, kind: str, mode: str) -> None:
+    """-0.0 < +0.0, and every other pair of floats by value; NaN go by their bits."""
+    some = floats(name)
+    a, b = pairs(some[~np.isnan(some)], some[~np.isnan(some)])
+    out, live = updated(mode, kind, a, b)
+    expected = extreme(a[live], b[live], largest=kind == "max")
+    assert_same_bits(out, expected)
+
+
+@MODES
+@types("name", ["int32", "uint32", "int64", "uint64"])
+@row("Numbers", "atomics")
+def test_atomic_sums_wrap(name: str, mode: str) -> None:
+    """Modulo 2^width, as `+`."""
+    a, b = pairs(integers(name), integers(name))
+    out, live = updated(mode, "add", a, b)
+    assert_same_bits(out, operate("+", a[live], b[live], name))
+
+
+@MODES
+@types("threads", [1, 2, 5])
+@row("Numbers", "atomics")
+def test_deterministic_launches_add_floats_by_program_id(threads: int, mode: str) -> None:
+    """`deterministic=True`: one order of additions, whatever the number of threads."""
+    programs, block = 150, 7
+    x = random_numbers("fp32", (programs * block,))
+    right = np.zeros(3, np.float32)
+    for i, value in enumerate(x):
+        right[i % 3] += value
+    for _ in range(3):
+        with bl.num_threads(threads):
+            start = np.zeros(3, np.float32)
+            out = launch(
+                mode, atomic_kernels.many_sums, x, Out((3,), "fp32", start),
+                grid=programs, BLOCK=block, deterministic=True,
+            )  # fmt: skip
+        assert_same_bits(out, right)
