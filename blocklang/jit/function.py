@@ -35,6 +35,7 @@ from blocklang.ir import Kernel
 from blocklang.ir.rewriting import clone_kernel
 from blocklang.jit.aliasing import CLASSES, alias_class, written_arguments
 from blocklang.jit.capture import Captured
+from blocklang.jit.environment import usual_environment
 from blocklang.jit.interface import KernelInterface
 from blocklang.jit.native import WARM_LAUNCHES, Chain, WarmLaunch
 from blocklang.jit.options import LaunchOptions, take_options
@@ -303,12 +304,13 @@ class JITFunction(KernelInterface):
         extents = self._extents(grid, values, options)
         version = self._checked((*(spec for spec, _ in described), *options.switches))
         self._arrays(version, described)
-        if options.enable_fp_fusion and (kernel := fused(version.kernel)) is not None:
-            interpret_fused(kernel, self.arg_names, described, extents)
-            return
-        interpret_arguments(
-            self.source, self.params, values, described, extents, _source_of, debug=options.debug
-        )
+        with usual_environment():
+            if options.enable_fp_fusion and (kernel := fused(version.kernel)) is not None:
+                interpret_fused(kernel, self.arg_names, described, extents)
+                return
+            interpret_arguments(
+                self.source, self.params, values, described, extents, _source_of, debug=options.debug
+            )
 
     def _checked(self, key: tuple[Spec | bool, ...]) -> Version:
         """Compile the kernel as far as the frontend goes: what is refused there is not interpreted either."""
@@ -453,6 +455,7 @@ class JITFunction(KernelInterface):
                 return version
         return None
 
+    @usual_environment()
     @deep_recursion()
     def _build_version(self, key: tuple[Spec | bool, ...]) -> Version:
         specs = [spec for spec in key if isinstance(spec, Spec)]
@@ -475,6 +478,7 @@ class JITFunction(KernelInterface):
                 version.executables[specialisation.alias] = executable
             return executable
 
+    @usual_environment()
     @deep_recursion()
     def _compile(self, version: Version, specialisation: Specialisation) -> Executable:
         from blocklang.compiler import CompileOptions, compile_kernel  # loads llvmlite

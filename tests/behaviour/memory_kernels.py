@@ -163,7 +163,9 @@ def ones(x, out, n, A: bl.constexpr, B: bl.constexpr):
     a = tl.load(x + i * B + j, mask=(i < n) & (j >= 0))
     tl.store(out + i * B + j, a + tl.sum(a, 1, keep_dims=True) + tl.max(a, 0, keep_dims=True))
     tl.store(out + A * B + j * A + i, tl.trans(a).T)
-    tl.store(out + 2 * A * B + tl.arange(0, A)[:, None, None] * B + tl.arange(0, B)[None, None, :], a[:, None, :])
+    tl.store(
+        out + 2 * A * B + tl.arange(0, A)[:, None, None] * B + tl.arange(0, B)[None, None, :], a[:, None, :]
+    )
 
 
 @bl.jit

@@ -347,6 +347,16 @@ def many_operations(x, y, out, n, BLOCK: bl.constexpr):
 
 
 @bl.jit
+def folded_floats(out, A: bl.constexpr, B: bl.constexpr):
+    """Arithmetic of constants: Python's, and that of run-time values which the compiler knows."""
+    a, b = tl.full((), A, tl.float64), tl.full((), B, tl.float64)
+    tl.store(out, A / B)
+    tl.store(out + 1, a / b)
+    tl.store(out + 2, b / 7.0)
+    tl.store(out + 3, a * a + B / 49.0)
+
+
+@bl.jit
 def to_bool(x, out, n, BLOCK: bl.constexpr):
     """Rows: by a cast, by the store itself, by a comparison, and as a condition."""
     i = tl.arange(0, BLOCK)

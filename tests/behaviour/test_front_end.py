@@ -30,7 +30,9 @@ from tests.numerics.launching import Out
 types = pytest.mark.parametrize
 
 
-def kernel_of(body: str, mode: str, signature: str = "out, n, N: tl.constexpr", **names: Any) -> bl.JITFunction:
+def kernel_of(
+    body: str, mode: str, signature: str = "out, n, N: tl.constexpr", **names: Any
+) -> bl.JITFunction:
     """A kernel with a body given as text; `bl`, `np` and the helper `twice` are known to it."""
     text = "@jit\ndef twice(x):\n    return x * 2\n\n"
     text += f"def kernel({signature}):\n{textwrap.indent(textwrap.dedent(body).strip(), '    ')}\n"
@@ -155,7 +157,10 @@ def check_construct(body: str, word: str | None, mode: str) -> None:
     assert error.location is not None
     assert error.location.file.startswith("<test")
     assert error.location.line >= 6
-    assert error.location.end_column > error.location.column >= 4 or error.location.end_line > error.location.line
+    assert (
+        error.location.end_column > error.location.column >= 4
+        or error.location.end_line > error.location.line
+    )
 
 
 @MODES
@@ -178,7 +183,9 @@ def test_every_expression_is_supported_or_refused_by_name(node: str, mode: str) 
 @MODES
 @types(("name", "body", "word"), FIELDS, ids=[f[0] for f in FIELDS])
 @row("The front end", "unsupported Python")
-def test_unknown_fields_of_known_nodes_are_refused_by_name(name: str, body: str, word: str | None, mode: str) -> None:
+def test_unknown_fields_of_known_nodes_are_refused_by_name(
+    name: str, body: str, word: str | None, mode: str
+) -> None:
     """An operator, a target or an option of a construct that is known is not silently left out."""
     check_construct(body, word, mode)
 
@@ -199,7 +206,9 @@ def test_no_node_of_pythons_grammar_is_forgotten() -> None:
 @row("The front end", "scalar control flow")
 def test_random_programs_mean_what_cpython_means(mode: str) -> None:
     """Nested loops, branches, breaks, early returns, chains of comparisons: the results are Python's."""
-    launcher = "x, y, z = program(a, b, c, s)\nfor k in tl.static_range(3):\n    tl.store(out + k, (x, y, z)[k])"
+    launcher = (
+        "x, y, z = program(a, b, c, s)\nfor k in tl.static_range(3):\n    tl.store(out + k, (x, y, z)[k])"
+    )
     for seed in range(5000, 5030):
         text = program(seed)
         python = define(text, "program", static_range=range)
@@ -342,8 +351,12 @@ def test_source_of_one_liners_indented_and_decorated_functions(mode: str) -> Non
             tl.store(out, n + 1)
 
     check_runs(stacked, mode)
-    check_runs(define("if True:\n        def kernel(out, n):\n            tl.store(out, n + 1)\n", "kernel"), mode)
-    continued = "def kernel(out,\n           n):\n    tl.store(\nout, n\n  + 1)  # a comment\n\n    # the end\n"
+    check_runs(
+        define("if True:\n        def kernel(out, n):\n            tl.store(out, n + 1)\n", "kernel"), mode
+    )
+    continued = (
+        "def kernel(out,\n           n):\n    tl.store(\nout, n\n  + 1)  # a comment\n\n    # the end\n"
+    )
     check_runs(define(continued, "kernel"), mode)
 
 
@@ -361,7 +374,9 @@ def test_a_wrapper_around_a_kernel_gives_the_remedy(mode: str) -> None:
     assert "above `def wrapped`" in (caught.value.help or "")
     tuned = bl.autotune([bl.Config({"N": 2})], key=["n"])
     steps = bl.heuristics({"K": lambda args: args["n"] + 1})
-    text = "@registered\ndef kernel(out, n, N: tl.constexpr, K: tl.constexpr):\n    tl.store(out, n * N + K)\n"
+    text = (
+        "@registered\ndef kernel(out, n, N: tl.constexpr, K: tl.constexpr):\n    tl.store(out, n * N + K)\n"
+    )
     kernel = bl.jit(interpret=mode == "interpreted")(define(text, "kernel", registered=registered))
     out = np.zeros(1, np.int32)
     tuned(steps(kernel))[(1,)](out, 5)
@@ -439,7 +454,9 @@ def test_a_changed_closure_is_compiled_in_anew(mode: str) -> None:
 @row("The front end", "globals and closures")
 def test_a_helper_that_is_defined_anew_is_compiled_in_anew(mode: str) -> None:
     """As in a notebook, where the cell of a helper is run again with another text."""
-    kernel = kernel_of("tl.store(out, helper(n))", mode, helper=bl.jit(define("def helper(x): return x + 1\n", "helper")))
+    kernel = kernel_of(
+        "tl.store(out, helper(n))", mode, helper=bl.jit(define("def helper(x): return x + 1\n", "helper"))
+    )
     out = np.zeros(1, np.int32)
     kernel[1](out, 4, N=3)
     assert out[0] == 5
@@ -497,7 +514,19 @@ def test_an_argument_of_any_value_behaves_alike(value: Any, mode: str) -> None:
     s = int(value)
     branch = 100 if s == 1 else 200 if s else 300
     last = (s & 255) + (s << 1) + (s & 1) + ~s
-    expected = [s, 3 * s, s + 5, -s, int(s / 2), s if s > 0 else 7, 28 * s, int(s * 0.5), 4 * s, max(s, 0), branch]
+    expected = [
+        s,
+        3 * s,
+        s + 5,
+        -s,
+        int(s / 2),
+        s if s > 0 else 7,
+        28 * s,
+        int(s * 0.5),
+        4 * s,
+        max(s, 0),
+        branch,
+    ]
     assert out[:11].tolist() == expected
     if s >= 0 and not isinstance(value, np.int8):
         assert out[11] == last
@@ -632,7 +661,9 @@ def test_errors_in_a_helper_name_both_places(mode: str) -> None:
     """The line at fault in the function, and the line that called it."""
     helper = bl.jit(define("def helper(x):\n    return x << 1.5\n", "helper"))
     with pytest.raises(bl.CompilationError) as caught:
-        kernel_of("y = n + 1\ntl.store(out, helper(y))", mode, helper=helper)[1](np.zeros(1, np.int32), 3, N=3)
+        kernel_of("y = n + 1\ntl.store(out, helper(y))", mode, helper=helper)[1](
+            np.zeros(1, np.int32), 3, N=3
+        )
     text = str(caught.value)
     assert "x << 1.5" in text
     assert "called at" in text

@@ -391,4 +391,3 @@ def test_no_false_alarm_for_masked_lanes_and_walking_pointers(n: int, debug: boo
         as_mode(kernels.copy, mode)[1](y, copied, 3, BLOCK=8, debug=debug)
     assert_same_bits(copied, y)
     assert not is_untouched(copied).any()
-

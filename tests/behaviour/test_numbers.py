@@ -6,7 +6,7 @@ import ctypes
 import ctypes.util
 import platform
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -130,7 +130,12 @@ def test_promotion_follows_tritons_rules(left: str, mode: str) -> None:
     commons = tuple(common_type(left, right) for right in ALL)
     rights, results = tuple(TYPES[r] for r in ALL), tuple(TYPES[str(c)] for c in commons)
     out = launch(
-        mode, kernels.common_types, Out((len(ALL),), "int32"), LEFT=TYPES[left], RIGHTS=rights, RESULTS=results
+        mode,
+        kernels.common_types,
+        Out((len(ALL),), "int32"),
+        LEFT=TYPES[left],
+        RIGHTS=rights,
+        RESULTS=results,
     )
     assert out.all()
 
@@ -215,7 +220,10 @@ def test_integer_division_truncates_and_never_traps(name: str, mode: str) -> Non
 def test_division_on_dead_lanes_never_traps(name: str, mode: str) -> None:
     """Lanes whose quotient nobody stores, or nobody chooses, may divide by 0 and overflow."""
     low, _ = limits(name)
-    a, b = array([7, low, low, -7, 5] * 7, NUMPY_DTYPES[name]), array([2, -1, 0, 2, 0] * 7, NUMPY_DTYPES[name])
+    a, b = (
+        array([7, low, low, -7, 5] * 7, NUMPY_DTYPES[name]),
+        array([2, -1, 0, 2, 0] * 7, NUMPY_DTYPES[name]),
+    )
     n, live = len(a), 4
     out = launch(mode, kernels.divided_where_dead, a, b, Out((3, n), name), n, live, BLOCK=n + 5)
     assert_same_bits(out[0, :live], array([3, low, 0, -3], a.dtype))
@@ -246,7 +254,9 @@ def test_scalar_division_in_loops_and_branches_never_traps(a: Any, b: Any, round
 def test_division_by_constants(name: str, mode: str) -> None:
     """What becomes a multiplication or a shift gives the same: powers of two, both signs, the largest divisor."""
     low, high = limits(name)
-    divisors = tuple(d for d in (1, 2, 3, 7, 8, 10, 64, 127, -1, -2, -3, -8, -127, low, high) if low <= d and d)
+    divisors = tuple(
+        d for d in (1, 2, 3, 7, 8, 10, 64, 127, -1, -2, -3, -8, -127, low, high) if low <= d and d
+    )
     x = integers(name)
     out = launch(
         mode, kernels.divided_by_constants, x, Out((2 * len(divisors), len(x)), name), len(x),
@@ -352,7 +362,9 @@ def test_shifts_are_logical_for_unsigned_and_arithmetic_for_signed(name: str, mo
     """The width or more, and a negative count, shift everything out: 0, or -1 of a negative number."""
     bits = NUMPY_DTYPES[name].itemsize * 8
     counts = {0, 1, 2, bits - 1, bits, bits + 1, 2 * bits, min(127, limits(name)[1]), limits(name)[1]}
-    a, by = pairs(integers(name), array(sorted(counts | ({-1} if name in SIGNED else set())), NUMPY_DTYPES[name]))
+    a, by = pairs(
+        integers(name), array(sorted(counts | ({-1} if name in SIGNED else set())), NUMPY_DTYPES[name])
+    )
     out = launch(
         mode, kernels.shifts, a, by, Out((2, len(a)), name), len(a),
         grid=bl.cdiv(len(a), BLOCK), BLOCK=BLOCK,
@@ -392,9 +404,13 @@ def test_float_to_int_saturates_and_nan_gives_zero(source: str, target: str, mod
     """Beyond the range the nearest limit, NaN 0, else toward zero: by `.to` and by a store, live or ragged."""
     edges = [2.0**k for k in (7, 8, 15, 16, 31, 32, 63, 64)]
     with np.errstate(all="ignore"):
-        more = array([*edges, *(-e for e in edges), 127.5, -128.5, 255.5, 0.99, -0.99, 1e30, -1e30], np.float64)
+        more = array(
+            [*edges, *(-e for e in edges), 127.5, -128.5, 255.5, 0.99, -0.99, 1e30, -1e30], np.float64
+        )
         x = np.concatenate([floats(source), more.astype(NUMPY_DTYPES[source])])
-    out = launch(mode, kernels.cast_all, x, Out((2, len(x)), target), len(x), grid=2, BLOCK=47, TYPE=TYPES[target])
+    out = launch(
+        mode, kernels.cast_all, x, Out((2, len(x)), target), len(x), grid=2, BLOCK=47, TYPE=TYPES[target]
+    )
     for k in range(2):
         assert_same_bits(out[k], saturated(x, target), f"{source} to {target}")
 
@@ -473,7 +489,9 @@ def test_integer_extremes_by_their_sign(name: str, mode: str) -> None:
     low, high = limits(name)
     x = array([[low, high, low, high], [high, high, high, high], [1, 0, low, 0]], NUMPY_DTYPES[name])
     plain = name if NUMPY_DTYPES[name].itemsize >= 4 else "int32"
-    values, at = launch_in_mode(mode, kernels.extremes, 1, x, Out((4, 3), plain), Out((4, 3), "int32"), M=3, N=4)
+    values, at = launch_in_mode(
+        mode, kernels.extremes, 1, x, Out((4, 3), plain), Out((4, 3), "int32"), M=3, N=4
+    )
     for k, (of, where) in enumerate(((np.max, np.argmax), (np.min, np.argmin)) * 2):
         assert values[k].tolist() == of(x, axis=1).tolist()
         assert at[k].tolist() == where(x, axis=1).tolist()
@@ -493,9 +511,7 @@ def test_small_types_are_summed_in_32_bits(name: str, extent: int, mode: str) ->
     total = int(x.astype(object).sum())
     plain = name if x.itemsize >= 4 else "int32" if name in SIGNED else "uint32"
     for result, asked in ((plain, None), ("int64", tl.int64), ("int8", tl.int8), ("uint16", tl.uint16)):
-        out = launch(
-            mode, kernels.summed, x, Out((1,), result), N=extent, RESULT=TYPES[result], DTYPE=asked
-        )
+        out = launch(mode, kernels.summed, x, Out((1,), result), N=extent, RESULT=TYPES[result], DTYPE=asked)
         assert_same_bits(out, wrapped(array([total], object), result), f"{name} in {result}")
 
 
@@ -563,7 +579,9 @@ def test_down_casts_round_to_nearest_even_once(source: str, target: str, mode: s
         x = x[np.isfinite(x)].astype(NUMPY_DTYPES[source])
         expected = rounded(x.astype(np.float64), target).astype(targets)
     n = len(x)
-    out = launch(mode, kernels.cast_all, x, Out((2, n), target), n, grid=9, BLOCK=bl.cdiv(n, 9), TYPE=TYPES[target])
+    out = launch(
+        mode, kernels.cast_all, x, Out((2, n), target), n, grid=9, BLOCK=bl.cdiv(n, 9), TYPE=TYPES[target]
+    )
     assert_same_bits(out[0], expected, f"{source} to {target}")
     assert_same_bits(out[1], expected, f"{source} to {target}, by a store")
 
@@ -582,7 +600,16 @@ def test_down_casts_to_8_bit_floats(source: str, target: str, mode: str) -> None
         x = np.concatenate([codes, middles, middles * (1 + 2.0**-6), middles * (1 - 2.0**-6), floats(source)])
         x = x.astype(NUMPY_DTYPES[source])
     expected = array([form.encode(float(v)) for v in x], np.uint8).view(NUMPY_DTYPES[target])
-    out = launch(mode, kernels.cast_all, x, Out((2, len(x)), target), len(x), grid=1, BLOCK=len(x), TYPE=tl_type(target))
+    out = launch(
+        mode,
+        kernels.cast_all,
+        x,
+        Out((2, len(x)), target),
+        len(x),
+        grid=1,
+        BLOCK=len(x),
+        TYPE=tl_type(target),
+    )
     for k in range(2):
         assert (out[k].view(np.uint8) == expected.view(np.uint8)).all(), f"{source} to {target}"
 
@@ -629,7 +656,9 @@ def test_a_product_of_fp32_matrices_accumulates_in_fp32(m: int, n: int, k: int, 
     """`ieee` is the default: one chain of fused multiply-adds per element, k ascending."""
     a, b = random_numbers("fp32", (m, k), 1), random_numbers("fp32", (k, n), 2)
     for precision in (None, "ieee"):
-        out = launch(mode, kernels.matrix_product, a, b, Out((m, n), "fp32"), M=m, N=n, K=k, PRECISION=precision)
+        out = launch(
+            mode, kernels.matrix_product, a, b, Out((m, n), "fp32"), M=m, N=n, K=k, PRECISION=precision
+        )
         assert_same_bits(out, chain(a, b))
 
 
@@ -743,13 +772,40 @@ def test_the_callers_environment_is_never_changed(bits: int, mode: str) -> None:
     """Rounding mode, flush-to-zero and masks of the calling thread are after a launch what they were."""
     x = array([1.0, NAN, INF, 1e-320, 5.0], np.float64)
     out = np.zeros((5, 5))
-    kernel = kernels.many_operations if mode == "compiled" else bl.jit(interpret=True)(kernels.many_operations.fn)
+    kernel = (
+        kernels.many_operations if mode == "compiled" else bl.jit(interpret=True)(kernels.many_operations.fn)
+    )
     kernel[1](x, x, out, 5, BLOCK=8)
     with environment(bits) as it:
         before = it.control()
         kernel[1](x, x, out, 5, BLOCK=8)
         after = it.control()
     assert before == after
+
+
+@X86
+@MODES
+@types("name", ["fp32", "fp64"])
+@types("bits", [0x6000, 0x2000, FLUSH], ids=["toward-zero", "downward", "flush"])
+@row("Numbers", "FP environment")
+def test_results_do_not_depend_on_the_callers_environment(bits: int, name: str, mode: str) -> None:
+    """A thread that rounds otherwise or flushes subnormals (`-ffast-math`, `set_flush_denormal`) gets IEEE's bits.
+
+    The first launch in each environment compiles: what the compiler folds is the same too."""
+    x, y = random_numbers(name, (1000,), 7), random_numbers(name, (1000,), 8)
+    tiny = np.finfo(x.dtype).smallest_subnormal
+    x[::7], y[::5] = tiny * 3, tiny
+    fn, folded = kernels.many_operations.fn, kernels.folded_floats.fn
+    results = []
+    for changed in (bits, 0):
+        outs = np.zeros((5, 1000), x.dtype), np.zeros(4, np.float64)
+        new, constants = (bl.jit(interpret=mode == "interpreted")(f) for f in (fn, folded))
+        with environment(changed):
+            new[10](x, y, outs[0], 1000, BLOCK=100)
+            constants[1](outs[1], A=1e-310, B=3.0)
+        results.append(outs)
+    for one_, other in zip(*results, strict=True):
+        assert_same_bits(one_, other)
 
 
 @MODES
@@ -796,7 +852,9 @@ def test_a_byte_that_is_not_zero_reads_as_true(mode: str) -> None:
     y = array([1, 0, 2, 0, 254, 1] * 6, np.uint8).view(np.bool_)
     a, b = x.view(np.uint8) != 0, y.view(np.uint8) != 0
     n = len(x)
-    out, counts = launch_in_mode(mode, kernels.bools, 1, x, y, Out((6, n), "int1"), Out((4,), "int32"), n, BLOCK=n + 1)
+    out, counts = launch_in_mode(
+        mode, kernels.bools, 1, x, y, Out((6, n), "int1"), Out((4,), "int32"), n, BLOCK=n + 1
+    )
     for k, expected in enumerate((a & b, a | b, a ^ b, ~a, a ^ b, a)):
         assert (out[k].view(np.uint8) == expected).all(), f"row {k}"
     assert counts.tolist() == [a.sum(), a.sum(), a.sum(), 0]
@@ -828,9 +886,7 @@ def test_random_words_are_philox(seed: int, mode: str) -> None:
     assert philox(0, 0)[0] == 0x6627E8D5
     offsets = array([0, 1, 2, 77, 2**31 - 1, 12345], np.int32)
     n = len(offsets)
-    out = launch(
-        mode, random_kernels.words, Out((4, n), "uint32"), offsets, seed, n, BLOCK=8, ROUNDS=10
-    )
+    out = launch(mode, random_kernels.words, Out((4, n), "uint32"), offsets, seed, n, BLOCK=8, ROUNDS=10)
     assert out.T.tolist() == [philox(seed, int(offset)) for offset in offsets]
 
 
@@ -846,8 +902,15 @@ def test_random_numbers_depend_on_no_thread_and_no_block(block: int, threads: in
         with bl.num_threads(threads):
             results.append(
                 launch(
-                    mode, random_kernels.words, Out((4, n), "uint32"), offsets, 9, n,
-                    grid=bl.cdiv(n, extent), BLOCK=extent, ROUNDS=10,
+                    mode,
+                    random_kernels.words,
+                    Out((4, n), "uint32"),
+                    offsets,
+                    9,
+                    n,
+                    grid=bl.cdiv(n, extent),
+                    BLOCK=extent,
+                    ROUNDS=10,
                 )  # fmt: skip
             )
     for other in results[1:]:
