@@ -1,7 +1,7 @@
 """The entry of a kernel: it runs the programs in IEEE's floating-point environment, whatever the caller's is.
 
 A thread may round otherwise, or flush subnormal numbers to zero; threads of one launch may even differ. The
-entry looks at the thread's control register, and only where it is unusual sets it, and sets it back at the end.
+entry looks at the thread's control register; where it is unusual, it sets it, and sets it back at the end.
 The programs are a function of their own that is not inlined, so no arithmetic moves out of the entry's care.
 """
 
@@ -10,7 +10,8 @@ from __future__ import annotations
 from blocklang.target import Target
 
 _ARGUMENTS = "ptr %arguments, ptr %grid, i64 %begin, i64 %end, ptr %scratch"
-# MXCSR after a reset: all exceptions masked, to nearest, subnormals kept. The low six bits tell what happened.
+# MXCSR after a reset: all exceptions masked, to nearest, subnormals kept. The low six bits tell what
+# happened.
 _X86 = """\
   %callers = alloca i32, align 4
   %ours = alloca i32, align 4

@@ -1,9 +1,9 @@
 """The floating-point environment in which kernels are folded and interpreted: IEEE's defaults.
 
-A thread may round otherwise, or flush subnormal numbers to zero: a library built with `-ffast-math` does that when
-it is loaded, `torch.set_flush_denormal` on request. Python's and NumPy's arithmetic follow the thread, so what
-the compiler folds, and what the interpreter computes, would depend on it. Compiled code sees to it itself
-(`blocklang.codegen.environment`).
+A thread may round otherwise, or flush subnormal numbers to zero: a library built with `-ffast-math` does that
+when it is loaded, `torch.set_flush_denormal` on request. Python's and NumPy's arithmetic follow the thread; so
+would what the compiler folds and what the interpreter computes. Compiled code sees to it itself, in
+`blocklang.codegen.environment`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def _library() -> tuple[Any, Any] | None:
 
 @contextmanager
 def usual_environment() -> Iterator[None]:
-    """Round to nearest and keep subnormals inside the `with` block; afterwards all is as the caller had it."""
+    """Round to nearest and keep subnormals inside the `with` block; afterwards all is as the caller
+    had it."""
     found = _library()
     if found is None:
         yield

@@ -67,7 +67,8 @@ def others(x, out, n, BLOCK: bl.constexpr, OTHER: bl.constexpr):
 
 @bl.jit
 def moved(x, out, n, BLOCK: bl.constexpr):
-    """A whole block is loaded before it is stored: through one name or two, one step to the right and back."""
+    """A whole block is loaded before it is stored: through one name or two, one step to the right
+    and back."""
     i = tl.arange(0, BLOCK)
     tl.store(out + i + 1, tl.load(x + i, mask=i < n), mask=i < n)
     tl.store(out + i, tl.load(x + i + 2, mask=i < n - 1), mask=i < n - 1)

@@ -1,4 +1,5 @@
-"""The rows about the front end: what Python may stand in a kernel, what it means, what errors say, in both modes."""
+"""The rows about the front end: what Python may stand in a kernel, what it means, what errors say,
+in both modes."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import functools
 import importlib
 import io
 import linecache
-import pdb
+import pdb  # noqa: T100
 import re
 import sys
 import textwrap
@@ -222,7 +223,10 @@ def test_random_programs_mean_what_cpython_means(mode: str) -> None:
 
 
 FLOW = {
-    "chained comparisons": "r = 0\nfor i in range(-3, 9):\n    if -1 <= i < n != i + 2 <= 6:\n        r = r * 3 + i",
+    "chained comparisons": (
+        "r = 0\nfor i in range(-3, 9):\n    if -1 <= i < n != i + 2 <= 6:\n"
+        "        r = r * 3 + i"
+    ),
     "each operand once": "r = 0\nfor i in range(9):\n    r += i if 2 < i * i - n <= 20 > i else -1",
     "and, or": "r = 0\nfor i in range(6):\n    r = r * 2 + ((i > 1 and i != n) or i == 0)",
     "short circuit": "r = 0\nfor i in range(6):\n    if i != 0 and 12 // i > n:\n        r += i",
@@ -235,9 +239,18 @@ FLOW = {
     "the index afterwards": "r = 0\ni = 7\nfor i in range(n):\n    pass\nr = i",
     "break, else": "r = 0\nfor i in range(9):\n    if i > n:\n        break\n    r += i\nelse:\n    r = -1",
     "else without break": "r = 0\nfor i in range(n):\n    r += i\nelse:\n    r += 100",
-    "continue in while": "r = 0\ni = 0\nwhile i < 9:\n    i += 1\n    if i % 2 == n % 2:\n        continue\n    r += i",
-    "while, else": "r = n + 1\nwhile r < 50:\n    r = r * 2\n    if r == 33:\n        break\nelse:\n    r += 1",
-    "break of the inner loop": "r = 0\nfor i in range(n):\n    for j in range(n):\n        if j > i:\n            break\n        r += 10 * i + j",
+    "continue in while": (
+        "r = 0\ni = 0\nwhile i < 9:\n    i += 1\n    if i % 2 == n % 2:\n"
+        "        continue\n    r += i"
+    ),
+    "while, else": (
+        "r = n + 1\nwhile r < 50:\n    r = r * 2\n    if r == 33:\n"
+        "        break\nelse:\n    r += 1"
+    ),
+    "break of the inner loop": (
+        "r = 0\nfor i in range(n):\n    for j in range(n):\n        if j > i:\n"
+        "            break\n        r += 10 * i + j"
+    ),
     "nested conditional": "r = (1 if n > 5 else 2 if n > 3 else 3) * 10 + (n if n else -n)",
     "bounds are read once": "m = n\nr = 0\nfor i in range(m):\n    m = 0\n    r += 1",
     "a swap in a loop": "a = 1\nb = 1\nfor i in range(n):\n    a, b = b, a + b\nr = a * 100 + b",
@@ -324,7 +337,8 @@ def traced(function: Any) -> Any:
 @MODES
 @row("The front end", "source lookup")
 def test_source_of_notebooks_and_of_exec_with_linecache(mode: str) -> None:
-    """A cell's text stands in `linecache` under a name that is no file; each run of a cell is a text of its own."""
+    """A cell's text stands in `linecache` under a name that is no file; each run of a cell is a
+    text of its own."""
     for name in ("<ipython-input-1-abc>", "/tmp/ipykernel_1/2.py", "<python-input-0>"):
         for text in (TEXT, TEXT.replace("n + 1", "n + 2 - 1")):
             linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
@@ -337,7 +351,8 @@ def test_source_of_notebooks_and_of_exec_with_linecache(mode: str) -> None:
 @MODES
 @row("The front end", "source lookup")
 def test_source_of_one_liners_indented_and_decorated_functions(mode: str) -> None:
-    """A `def` on one line, two on one line, inside a block, under several decorators, in a method's closure."""
+    """A `def` on one line, two on one line, inside a block, under several decorators, in a method's
+    closure."""
 
     def kernel(out, n): tl.store(out, n + 1)  # type: ignore[no-untyped-def] # fmt: skip
 
@@ -363,7 +378,8 @@ def test_source_of_one_liners_indented_and_decorated_functions(mode: str) -> Non
 @MODES
 @row("The front end", "source lookup")
 def test_a_wrapper_around_a_kernel_gives_the_remedy(mode: str) -> None:
-    """What stands between `jit` and the function is not left out silently; `jit` belongs directly above it."""
+    """What stands between `jit` and the function is not left out silently; `jit` belongs directly
+    above it."""
 
     @traced
     def wrapped(out: Any, n: Any) -> None:
@@ -433,7 +449,8 @@ def test_a_changed_global_is_compiled_in_anew(values: tuple[Any, ...], mode: str
 @MODES
 @row("The front end", "globals and closures")
 def test_a_changed_closure_is_compiled_in_anew(mode: str) -> None:
-    """Captured variables too, also of functions that the kernel calls; helpers may be local, and defined later."""
+    """Captured variables too, also of functions that the kernel calls; helpers may be local, and
+    defined later."""
     scale = 2
 
     def kernel(out: Any, n: Any) -> None:
@@ -491,7 +508,7 @@ def test_recursion_without_end_is_refused_by_name(text: str, mode: str) -> None:
     """Direct, by a run-time condition, and through another function; one over constexprs ends and works."""
     body = f"{text}\ndef kernel(out, n):\n    tl.store(out, r(n))\n"
     function = define("@jit\n" + body, "kernel")
-    with pytest.raises(bl.CompilationError, match="calls of `[rs]`.* do not end"):
+    with pytest.raises(bl.CompilationError, match=r"calls of `[rs]`.* do not end"):
         bl.jit(interpret=mode == "interpreted")(function)[1](np.zeros(1, np.int32), 3)
     ends = "@jit\ndef r(n, K: tl.constexpr):\n    return n if K == 0 else r(n * 2, K - 1)\n"
     function = define(f"{ends}\ndef kernel(out, n):\n    tl.store(out, r(n, 5))\n", "kernel")
@@ -560,7 +577,8 @@ def test_none_is_known_when_the_kernel_is_compiled(mode: str) -> None:
 @MODES
 @row("The front end", "printing")
 def test_prints_go_through_sys_stdout_once_per_program(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole block, one line per element, programs ascending, wherever `sys.stdout` points at the launch."""
+    """The whole block, one line per element, programs ascending, wherever `sys.stdout` points at
+    the launch."""
     shown = io.StringIO()
     monkeypatch.setattr(sys, "stdout", shown)
     as_mode(kernels.printing, mode)[(3,)](array([4, 5, 6]), 3, BLOCK=4)
@@ -576,7 +594,8 @@ def test_prints_go_through_sys_stdout_once_per_program(mode: str, monkeypatch: p
 @MODES
 @row("The front end", "printing")
 def test_assertions_name_the_program_and_the_lane(mode: str) -> None:
-    """With `debug=True` a failing lane stops its program and the launch says which; without nothing is checked."""
+    """With `debug=True` a failing lane stops its program and the launch says which; without nothing
+    is checked."""
     x = array([1, 2, -3, 4])
     kernel = as_mode(kernels.asserting, mode)
     kernel[1](x, 4, BLOCK=8)
@@ -591,7 +610,8 @@ def test_assertions_name_the_program_and_the_lane(mode: str) -> None:
 
 @row("The front end", "printing")
 def test_breakpoint_stops_on_the_users_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In interpreter mode the debugger stands in the kernel, once per program, and its variables can be read."""
+    """In interpreter mode the debugger stands in the kernel, once per program, and its variables
+    can be read."""
     kernel = kernel_of("v = n + 1\nbreakpoint()\ntl.store(out, v)", "interpreted")
     shown = io.StringIO()
     debugger = pdb.Pdb(stdin=io.StringIO("p v\ncontinue\n" * 2), stdout=shown, nosigint=True, readrc=False)
@@ -607,13 +627,16 @@ def test_breakpoint_stops_on_the_users_line(monkeypatch: pytest.MonkeyPatch) -> 
 
 # ---- errors ----
 
-ERRORS = {
+ERRORS: dict[str, tuple[str, str | None, list[str]]] = {
     "shapes": ("x = tl.arange(0, 4) + tl.arange(0, 5)", "tl.arange(0, 4) + tl.arange(0, 5)", ["4", "5"]),
     "types": ("x = tl.arange(0, 4) << 1.5", "tl.arange(0, 4) << 1.5", ["int"]),
     "store of a wide block": (
-        "tl.store(out + tl.arange(0, 4), tl.arange(0, 8))", "tl.store(out + tl.arange(0, 4), tl.arange(0, 8))", ["4", "8"],
+        "tl.store(out + tl.arange(0, 4), tl.arange(0, 8))",
+        "tl.store(out + tl.arange(0, 4), tl.arange(0, 8))",
+        ["4", "8"],
     ),
-    "two types of a name": ("if n > 2:\n    y = 1\nelse:\n    y = 2.0\ntl.store(out, y)", None, ["y", "i32", "f32"]),
+    "two types of a name": ("if n > 2:\n    y = 1\nelse:\n    y = 2.0\ntl.store(out, y)",
+                            None, ["y", "i32", "f32"]),
     "an unknown name": ("tl.store(out, missing)", "missing", ["missing"]),
     "an unknown function": ("x = tl.lod(out)", "tl.lod", ["lod", "load"]),
     "a wrong keyword": ("x = tl.load(out, maks=n > 1)", None, ["maks"]),
@@ -626,7 +649,8 @@ ERRORS = {
     ),
     "a pointer of a block": ("x = tl.load(tl.arange(0, 4))", None, ["pointer"]),
     "a static assertion": ("tl.static_assert(N == 4, 'N is wrong')", None, ["N is wrong"]),
-    "a wide character before the fault": ("'ä€'; x = tl.arange(0, 4) + tl.arange(0, 5)", "tl.arange(0, 4) + tl.arange(0, 5)", []),
+    "a wide character before the fault": ("'ä€'; x = tl.arange(0, 4) + tl.arange(0, 5)",
+                                          "tl.arange(0, 4) + tl.arange(0, 5)", []),
 }  # fmt: skip
 INTERNAL = re.compile(
     r"\b(AttributeError|KeyError|NoneType|object at 0x|Traceback|blocklang\.(frontend|ir|ops|language)\.|"

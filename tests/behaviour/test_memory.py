@@ -7,6 +7,8 @@ import gc
 import mmap
 import sys
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +57,8 @@ class Fenced:
 @types("n", [1, 13, 100])
 @row("Memory", "masked lanes")
 def test_masked_lanes_never_touch_the_next_page(name: str, n: int, mode: str) -> None:
-    """Arrays end where memory ends (and begin where it begins): ragged, backward, strided and gathered accesses."""
+    """Arrays end where memory ends (and begin where it begins): ragged, backward, strided and
+    gathered accesses."""
     x = random_numbers(name, (n,))
     indices = np.random.default_rng(n).permutation(np.arange(-64, 192, dtype=np.int32))
     source, target = Fenced(x), Fenced(np.zeros(n, x.dtype))
@@ -110,7 +113,8 @@ def test_masked_lanes_may_point_anywhere(name: str, distance: int, mode: str) ->
 @types(("n", "block"), [(1, 1), (33, 40), (100, 100)])
 @row("Memory", "masked lanes")
 def test_masked_lanes_read_zero_or_other(name: str, n: int, block: int, mode: str) -> None:
-    """Without `other` 0 (not what was in a register), and `other=0` is an `other`; numbers and blocks as `other`.
+    """Without `other` 0 (not what was in a register), and `other=0` is an `other`; numbers and
+    blocks as `other`.
 
     Missing yet: the debug mode does not poison masked lanes."""
     x = np.resize(numbers(name), n)
@@ -129,7 +133,8 @@ def test_masked_lanes_read_zero_or_other(name: str, n: int, block: int, mode: st
 @types("name", ["int8", "fp32", "fp64"])
 @row("Memory", "aliasing")
 def test_a_block_is_loaded_before_a_later_store(name: str, shift: int, mode: str) -> None:
-    """Two arguments over one memory, any distance apart: as if each load had been taken first, in program order."""
+    """Two arguments over one memory, any distance apart: as if each load had been taken first, in
+    program order."""
     n = 37
     memory = random_numbers(name, (200,))
     held = Guarded(memory)
@@ -184,7 +189,7 @@ def test_a_load_sees_the_store_before_it(n: int, mode: str) -> None:
 
 # ---- arrays ----
 
-VIEWS = {
+VIEWS: dict[str, Callable[[Array], Array]] = {
     "contiguous": lambda w: w[:6, :9],
     "fortran": lambda w: np.asfortranarray(w[:6, :9]),
     "rows backwards": lambda w: w[5::-1, :9],
@@ -259,7 +264,8 @@ def test_read_only_arrays_are_read_and_never_written(mode: str) -> None:
 @MODES
 @row("Memory", "arrays")
 def test_arrays_are_kept_alive_during_a_launch(mode: str) -> None:
-    """An argument that nobody else holds lives until the launch has ended, whatever another thread collects."""
+    """An argument that nobody else holds lives until the launch has ended, whatever another thread
+    collects."""
     stop = threading.Event()
 
     def collect() -> None:
@@ -280,7 +286,7 @@ def test_arrays_are_kept_alive_during_a_launch(mode: str) -> None:
         thread.join()
 
 
-REFUSED = {
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "byte order": (lambda: np.zeros(4, np.dtype(np.float32).newbyteorder()), "byte order"),
     "object": (lambda: np.zeros(4, object), "object"),
     "records": (lambda: np.zeros(4, [("a", "f4"), ("b", "i4")]), "structured|record|fields|void"),
@@ -313,7 +319,8 @@ def test_arrays_that_cannot_be_read_are_refused_by_name(kind: str, mode: str) ->
 @types("name", ["int8", "int32", "uint64"])
 @row("Memory", "gather of a gather, size-1 axes, modulo in offsets")
 def test_gathers_of_gathers(name: str, depth: int, mode: str) -> None:
-    """Offsets that were loaded through offsets that were loaded, and a scatter to where a gather came from."""
+    """Offsets that were loaded through offsets that were loaded, and a scatter to where a gather
+    came from."""
     n = 77
     indices = np.random.default_rng(4).permutation(n).astype(NUMPY_DTYPES[name])
     x = random_numbers("fp32", (n,))
@@ -333,7 +340,8 @@ def test_gathers_of_gathers(name: str, depth: int, mode: str) -> None:
 @types("n", [1, 40, 100])
 @row("Memory", "gather of a gather, size-1 axes, modulo in offsets")
 def test_modulo_and_quotients_in_offsets(period: int, n: int, mode: str) -> None:
-    """Periods that divide the vector, that do not, of 1, and longer than the block; constant and at run time."""
+    """Periods that divide the vector, that do not, of 1, and longer than the block; constant and at
+    run time."""
     x = random_numbers("int32", (256,))
     out = launch(mode, kernels.modulo_offsets, x, Out((4, n), "int32"), n, period, BLOCK=100, PERIOD=period)
     i = np.arange(n)

@@ -78,7 +78,8 @@ def one(mode: str, function: bl.JITFunction, a: Array, result: str) -> Array:
 
 @MODES
 @types(("left", "right"), [("int8", "uint8"), ("int32", "fp32"), ("int64", "uint64"), ("int64", "fp16"),
-                           ("fp16", "bf16"), ("bf16", "int8"), ("int16", "bf16"), ("int1", "int1")])  # fmt: skip
+                           ("fp16", "bf16"), ("bf16", "int8"), ("int16", "bf16"),
+                           ("int1", "int1")])  # fmt: skip
 @row("Numbers", "one semantic layer")
 def test_numpys_promotion_never_decides_a_type(left: str, right: str, mode: str) -> None:
     """Where NumPy promotes otherwise (int8 + uint8 is int16 there), the result has our type and its bits."""
@@ -94,7 +95,8 @@ def test_numpys_promotion_never_decides_a_type(left: str, right: str, mode: str)
 @types("name", FLOATS)
 @row("Numbers", "one semantic layer")
 def test_infinities_and_nan_give_no_warning_and_the_same_bits(name: str, mode: str) -> None:
-    """Overflow, 0 / 0 and NaN are values, not events: neither mode warns or raises, whatever NumPy's settings."""
+    """Overflow, 0 / 0 and NaN are values, not events: neither mode warns or raises, whatever
+    NumPy's settings."""
     a, b = pairs(floats(name), floats(name))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -126,7 +128,8 @@ def test_a_scalar_argument_has_its_own_type(value: Any, result: str, mode: str) 
 @types("left", ALL)
 @row("Numbers", "promotion")
 def test_promotion_follows_tritons_rules(left: str, mode: str) -> None:
-    """Every pair of types has the published common type: of `+`, of `where` and of a comparison's operands."""
+    """Every pair of types has the published common type: of `+`, of `where` and of a comparison's
+    operands."""
     commons = tuple(common_type(left, right) for right in ALL)
     rights, results = tuple(TYPES[r] for r in ALL), tuple(TYPES[str(c)] for c in commons)
     out = launch(
@@ -208,7 +211,8 @@ def add_300(a: Any) -> Any:
 @types("name", WORDS)
 @row("Numbers", "integer division")
 def test_integer_division_truncates_and_never_traps(name: str, mode: str) -> None:
-    """C's quotient and remainder at run time; by 0 they are 0 and the dividend; MIN // -1 is MIN, remainder 0."""
+    """C's quotient and remainder at run time; by 0 they are 0 and the dividend; MIN // -1 is MIN,
+    remainder 0."""
     a, b = pairs(integers(name), integers(name))
     for symbol, function in (("//", kernels.floor_divide), ("%", kernels.modulo)):
         assert_same_bits(two(mode, function, a, b, name), operate(symbol, a, b, name), f"{name} {symbol}")
@@ -252,7 +256,8 @@ def test_scalar_division_in_loops_and_branches_never_traps(a: Any, b: Any, round
 @types("name", WORDS)
 @row("Numbers", "integer division")
 def test_division_by_constants(name: str, mode: str) -> None:
-    """What becomes a multiplication or a shift gives the same: powers of two, both signs, the largest divisor."""
+    """What becomes a multiplication or a shift gives the same: powers of two, both signs, the
+    largest divisor."""
     low, high = limits(name)
     divisors = tuple(
         d for d in (1, 2, 3, 7, 8, 10, 64, 127, -1, -2, -3, -8, -127, low, high) if low <= d and d
@@ -272,7 +277,8 @@ def test_division_by_constants(name: str, mode: str) -> None:
 @types(("a", "b"), [(-7, 2), (7, -2), (-7, -2), (7, 2), (-8, 2), (0, 5)])
 @row("Numbers", "integer division")
 def test_folded_division_follows_python_and_run_time_division_c(a: int, b: int, mode: str) -> None:
-    """The one documented exception: two constexprs divide as in Python. cdiv is (a + b - 1) // b with C's `//`."""
+    """The one documented exception: two constexprs divide as in Python. cdiv is (a + b - 1) // b
+    with C's `//`."""
     out = launch(mode, kernels.folded_and_not, Out((5,), "int32"), a, b, A=a, B=b)
     quotient = abs(a) // abs(b) * (1 if a * b >= 0 else -1)
     c = a + b - 1
@@ -341,9 +347,9 @@ def test_narrow_offsets_wrap_and_widen_by_their_sign(name: str, mode: str) -> No
 @MODES
 @types(
     ("start", "stop", "step"),
-    [(2**31 - 4, 2**31 - 1, 1), (2**31 - 4, 2**31 - 1, 2), (-(2**31), -(2**31) + 5, 3), (2**31 - 2, 2**31 - 1, 7),
-     (-(2**31) + 3, -(2**31), -2), (2**63 - 4, 2**63 - 1, 3), (-(2**63) + 3, -(2**63), -2),
-     (-(2**31), 2**31 - 1, 2**31 - 1), (5, -(2**31), -(2**31))],
+    [(2**31 - 4, 2**31 - 1, 1), (2**31 - 4, 2**31 - 1, 2), (-(2**31), -(2**31) + 5, 3),
+     (2**31 - 2, 2**31 - 1, 7), (-(2**31) + 3, -(2**31), -2), (2**63 - 4, 2**63 - 1, 3),
+     (-(2**63) + 3, -(2**63), -2), (-(2**31), 2**31 - 1, 2**31 - 1), (5, -(2**31), -(2**31))],
 )  # fmt: skip
 @row("Numbers", "integer wrap")
 def test_loops_at_the_end_of_their_range_end(start: int, stop: int, step: int, mode: str) -> None:
@@ -401,7 +407,8 @@ def saturated(values: Array, name: str) -> Array:
 @types("source", FLOATS)
 @row("Numbers", "float to int out of range, NaN")
 def test_float_to_int_saturates_and_nan_gives_zero(source: str, target: str, mode: str) -> None:
-    """Beyond the range the nearest limit, NaN 0, else toward zero: by `.to` and by a store, live or ragged."""
+    """Beyond the range the nearest limit, NaN 0, else toward zero: by `.to` and by a store, live or
+    ragged."""
     edges = [2.0**k for k in (7, 8, 15, 16, 31, 32, 63, 64)]
     with np.errstate(all="ignore"):
         more = array(
@@ -433,8 +440,8 @@ def test_folded_float_to_int_is_as_at_run_time(target: str, mode: str) -> None:
 
 NAN, INF = float("nan"), float("inf")
 ROWS = (
-    (NAN, NAN, NAN), (NAN, 1, 2), (1, NAN, 2), (2, 1, NAN), (NAN, -INF, NAN), (0.0, -0.0, 0.0), (-0.0, 0.0, -0.0),
-    (3, 3, 3), (1, 3, 3), (-INF, -INF, NAN), (INF, NAN, -INF), (NAN, NAN, 5),
+    (NAN, NAN, NAN), (NAN, 1, 2), (1, NAN, 2), (2, 1, NAN), (NAN, -INF, NAN), (0.0, -0.0, 0.0),
+    (-0.0, 0.0, -0.0), (3, 3, 3), (1, 3, 3), (-INF, -INF, NAN), (INF, NAN, -INF), (NAN, NAN, 5),
 )  # fmt: skip
 
 
@@ -485,7 +492,8 @@ def test_minimum_and_maximum_honour_propagate_nan(name: str, mode: str) -> None:
 @types("name", WORDS)
 @row("Numbers", "min/max/argmin/argmax")
 def test_integer_extremes_by_their_sign(name: str, mode: str) -> None:
-    """Unsigned numbers compare as unsigned; the first index on ties; values keep their meaning when widened."""
+    """Unsigned numbers compare as unsigned; the first index on ties; values keep their meaning when
+    widened."""
     low, high = limits(name)
     x = array([[low, high, low, high], [high, high, high, high], [1, 0, low, 0]], NUMPY_DTYPES[name])
     plain = name if NUMPY_DTYPES[name].itemsize >= 4 else "int32"
@@ -550,7 +558,8 @@ def test_scans_keep_the_order_of_operands(extent: int, reverse: bool, mode: str)
 @types("name", ["fp32", "fp64", "fp16"])
 @row("Numbers", "scans")
 def test_reverse_sums_are_no_total_minus_a_prefix(name: str, mode: str) -> None:
-    """An infinity at the front leaves the sums behind it finite; a total minus a prefix would make them NaN."""
+    """An infinity at the front leaves the sums behind it finite; a total minus a prefix would make
+    them NaN."""
     x = np.ones(50, NUMPY_DTYPES[name])
     x[0] = np.inf
     out = launch(mode, kernels.running_sums, x, Out((50,), name), N=50, REVERSE=True)
@@ -563,11 +572,12 @@ def test_reverse_sums_are_no_total_minus_a_prefix(name: str, mode: str) -> None:
 
 
 @MODES
-@types(("source", "target"), [("fp32", "fp16"), ("fp32", "bf16"), ("fp64", "fp32"), ("fp64", "fp16"), ("fp64", "bf16"),
-                              ("fp16", "bf16")])  # fmt: skip
+@types(("source", "target"), [("fp32", "fp16"), ("fp32", "bf16"), ("fp64", "fp32"), ("fp64", "fp16"),
+ ("fp64", "bf16"),                               ("fp16", "bf16")])  # fmt: skip
 @row("Numbers", "down-casts")
 def test_down_casts_round_to_nearest_even_once(source: str, target: str, mode: str) -> None:
-    """Ties to even, with the carry into the exponent and into infinity, subnormals, and no rounding in between."""
+    """Ties to even, with the carry into the exponent and into infinity, subnormals, and no rounding
+    in between."""
     targets = NUMPY_DTYPES[target]
     some = np.linspace(0, 2 ** (16 if targets.itemsize == 2 else 32) - 1, 3001).astype(f"u{targets.itemsize}")
     with np.errstate(all="ignore"):
@@ -591,7 +601,8 @@ def test_down_casts_round_to_nearest_even_once(source: str, target: str, mode: s
 @types("target", FLOAT8)
 @row("Numbers", "down-casts")
 def test_down_casts_to_8_bit_floats(source: str, target: str, mode: str) -> None:
-    """Every code, the middle between two, and its neighbours: nearest even, saturating, subnormals included."""
+    """Every code, the middle between two, and its neighbours: nearest even, saturating, subnormals
+    included."""
     form = FORMATS[target.replace("fp8", "f8")]
     codes = np.unique([form.decode(c) for c in range(256)])
     codes = codes[np.isfinite(codes)]
@@ -700,7 +711,8 @@ def test_division_is_correctly_rounded(name: str, mode: str) -> None:
 @types("name", ["fp32", "fp64"])
 @row("Numbers", "dot, division, maths")
 def test_nothing_is_reassociated_or_simplified(name: str, mode: str) -> None:
-    """(x + 1e8) - 1e8 is not x, x * 0 and x - x are NaN for an infinity, -0.0 + 0.0 is +0.0, and no sum is fused."""
+    """(x + 1e8) - 1e8 is not x, x * 0 and x - x are NaN for an infinity, -0.0 + 0.0 is +0.0, and no
+    sum is fused."""
     x = np.concatenate([floats(name), random_numbers(name, (100,))])
     number = x.dtype.type
     with np.errstate(all="ignore"):
@@ -789,7 +801,8 @@ def test_the_callers_environment_is_never_changed(bits: int, mode: str) -> None:
 @types("bits", [0x6000, 0x2000, FLUSH], ids=["toward-zero", "downward", "flush"])
 @row("Numbers", "FP environment")
 def test_results_do_not_depend_on_the_callers_environment(bits: int, name: str, mode: str) -> None:
-    """A thread that rounds otherwise or flushes subnormals (`-ffast-math`, `set_flush_denormal`) gets IEEE's bits.
+    """A thread that rounds otherwise or flushes subnormals (`-ffast-math`, `set_flush_denormal`)
+    gets IEEE's bits.
 
     The first launch in each environment compiles: what the compiler folds is the same too."""
     x, y = random_numbers(name, (1000,), 7), random_numbers(name, (1000,), 8)
@@ -870,7 +883,8 @@ def philox(seed: int, offset: int) -> list[int]:
     for _ in range(10):
         a, b = counters[0] * 0xD2511F53, counters[2] * 0xCD9E8D57
         counters = [
-            (b >> 32) ^ counters[1] ^ key[0], b & 0xFFFFFFFF, (a >> 32) ^ counters[3] ^ key[1], a & 0xFFFFFFFF,
+            (b >> 32) ^ counters[1] ^ key[0], b & 0xFFFFFFFF,
+            (a >> 32) ^ counters[3] ^ key[1], a & 0xFFFFFFFF,
         ]  # fmt: skip
         key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
     return counters
@@ -911,7 +925,7 @@ def test_random_numbers_depend_on_no_thread_and_no_block(block: int, threads: in
                     grid=bl.cdiv(n, extent),
                     BLOCK=extent,
                     ROUNDS=10,
-                )  # fmt: skip
+                )
             )
     for other in results[1:]:
         assert_same_bits(other, results[0])
@@ -932,7 +946,8 @@ def updated(mode: str, kind: str, values: Array, start: Array) -> tuple[Array, A
     kernel = atomic_kernels.rmw
     out, old = launch_in_mode(
         mode, kernel, 1, np.zeros(1, np.int8), values, np.arange(n, dtype=np.int32),
-        Out((n,), name_of(start), start), Out((n,), name_of(start), np.zeros_like(start)), n, KIND=kind, BLOCK=n,
+        Out((n,), name_of(start), start), Out((n,), name_of(start), np.zeros_like(start)),
+        n, KIND=kind, BLOCK=n,
     )  # fmt: skip
     live = np.arange(n) % 5 != 3
     assert_same_bits(old[live], start[live])
