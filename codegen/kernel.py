@@ -8,6 +8,7 @@ from blocklang.abi import SLOT_BYTES
 from blocklang.codegen.atomics import atomic_cas, atomic_rmw, fence
 from blocklang.codegen.contract import contract_buffers
 from blocklang.codegen.emitter import Emitter, Phi, llvm_scalar
+from blocklang.codegen.environment import emit_entry, programs_of
 from blocklang.codegen.events import Events
 from blocklang.codegen.histogram import histogram_buffer
 from blocklang.codegen.lanes import LaneEmitter
@@ -70,16 +71,19 @@ def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
     events.load_log(emitter)
     emit_programs(kernel, emitter, grid, events)
     emit.do("ret void")
+    declarations, entry = emit_entry(target, symbol, _SIGNATURE)
     return "\n".join(
         [
             f"; kernel {kernel.name}: {', '.join(f'{a.name}: {a.type}' for a in kernel.args)}",
             f'target triple = "{target.triple}"',
             "",
-            *sorted(emit.declarations.values()),
+            *sorted({*emit.declarations.values(), *declarations}),
             "",
-            f'define void @"{symbol}"({_SIGNATURE}) {{',
+            f'define internal void @"{programs_of(symbol)}"({_SIGNATURE}) noinline {{',
             *emit.lines,
             "}",
+            "",
+            *entry,
             "",
         ]
     )

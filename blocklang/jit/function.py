@@ -35,6 +35,7 @@ from blocklang.ir import Kernel
 from blocklang.ir.rewriting import clone_kernel
 from blocklang.jit.aliasing import CLASSES, alias_class, written_arguments
 from blocklang.jit.capture import Captured
+from blocklang.jit.environment import usual_environment
 from blocklang.jit.interface import KernelInterface
 from blocklang.jit.native import WARM_LAUNCHES, Chain, WarmLaunch
 from blocklang.jit.options import LaunchOptions, take_options
@@ -302,12 +303,14 @@ class JITFunction(KernelInterface):
         described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
         extents = self._extents(grid, values, options)
         version = self._checked((*(spec for spec, _ in described), *options.switches))
-        if options.enable_fp_fusion and (kernel := fused(version.kernel)) is not None:
-            interpret_fused(kernel, self.arg_names, described, extents)
-            return
-        interpret_arguments(
-            self.source, self.params, values, described, extents, _source_of, debug=options.debug
-        )
+        self._arrays(version, described)
+        with usual_environment():
+            if options.enable_fp_fusion and (kernel := fused(version.kernel)) is not None:
+                interpret_fused(kernel, self.arg_names, described, extents)
+                return
+            interpret_arguments(
+                self.source, self.params, values, described, extents, _source_of, debug=options.debug
+            )
 
     def _checked(self, key: tuple[Spec | bool, ...]) -> Version:
         """Compile the kernel as far as the frontend goes: what is refused there is not interpreted either."""
@@ -400,14 +403,7 @@ class JITFunction(KernelInterface):
         described: Sequence[Described],
         options: LaunchOptions,
     ) -> Executable:
-        arrays: list[tuple[Array, bool]] = []
-        for leaf in leaves_of(self.arg_names, described):
-            if isinstance(leaf.value, Array):
-                is_written = leaf.name in version.written
-                if is_written and not leaf.value.writable:
-                    raise self._read_only(leaf.name)
-                arrays.append((leaf.value, is_written))
-        alias = alias_class(arrays)
+        alias = alias_class(self._arrays(version, described))
         executable = version.executables.get(alias)
         if executable is None:
             specialisation = Specialisation(
@@ -415,6 +411,17 @@ class JITFunction(KernelInterface):
             )
             executable = self._find_executable(version, specialisation)
         return executable
+
+    def _arrays(self, version: Version, described: Sequence[Described]) -> list[tuple[Array, bool]]:
+        """The arrays of a launch, and whether the kernel writes each; a read-only one must not be written."""
+        arrays: list[tuple[Array, bool]] = []
+        for leaf in leaves_of(self.arg_names, described):
+            if isinstance(leaf.value, Array):
+                is_written = leaf.name in version.written
+                if is_written and not leaf.value.writable:
+                    raise self._read_only(leaf.name)
+                arrays.append((leaf.value, is_written))
+        return arrays
 
     def _read_only(self, name: str) -> LaunchError:
         return self.signature.error(
@@ -448,6 +455,7 @@ class JITFunction(KernelInterface):
                 return version
         return None
 
+    @usual_environment()
     @deep_recursion()
     def _build_version(self, key: tuple[Spec | bool, ...]) -> Version:
         specs = [spec for spec in key if isinstance(spec, Spec)]
@@ -470,6 +478,7 @@ class JITFunction(KernelInterface):
                 version.executables[specialisation.alias] = executable
             return executable
 
+    @usual_environment()
     @deep_recursion()
     def _compile(self, version: Version, specialisation: Specialisation) -> Executable:
         from blocklang.compiler import CompileOptions, compile_kernel  # loads llvmlite

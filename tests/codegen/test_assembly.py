@@ -99,11 +99,17 @@ def test_code_does_not_grow_with_the_block(kernel: JITFunction) -> None:
     assert len(large.object_code) <= 1.1 * len(small.object_code)
 
 
+def calls(assembly: str) -> list[str]:
+    """What the code calls, but for the entry's call of its own programs."""
+    called = re.findall(r"\bcallq?\s+(\S+)", assembly)
+    return [name for name in called if not name.endswith(".programs")]
+
+
 @pytest.mark.parametrize("level", ["x86-64-v2", *LEVELS])
 def test_exponentials_are_not_calls(level: str) -> None:
     """Mathematical functions are code in the loop, at every level."""
     assembly = compile_at(softmax, level, BLOCK=1024).assembly
-    assert not re.search(r"\bcallq?\b", assembly)
+    assert not calls(assembly)
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -120,6 +120,14 @@ def launch_one(kernel: bl.JITFunction, grid: Any, *arguments: Any, **constants: 
     return output
 
 
+def launch_in_mode(
+    mode: str, kernel: bl.JITFunction, grid: Any, *arguments: Any, misaligned: int = 0, **constants: Any
+) -> list[Array]:
+    """What each `Out` holds after a launch in one mode, "compiled" or "interpreted", with the same checks."""
+    chosen = kernel if mode == "compiled" else interpreted(kernel)
+    return _launch(chosen, grid, arguments, misaligned, constants)
+
+
 def _launch(
     kernel: bl.JITFunction,
     grid: Any,
