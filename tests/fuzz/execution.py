@@ -16,7 +16,7 @@ import mmap
 import os
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -283,12 +283,15 @@ class Check:
         schedule: chooses the schedule.
         every_pass: interpret the kernel after every pass, not only at the end of each level.
         isolate: run machine code in a process of its own.
+        forms: verify and interpret the forms between Block IR and machine code, too. Without it they are
+            looked at only if machine code does not agree, to say where that begins.
     """
 
     cpu: str = "host"
     schedule: Chooser = choose_schedule
     every_pass: bool = False
     isolate: bool = True
+    forms: bool = True
 
     def __call__(self, case: Case) -> Failure | None:
         """Compare all forms of `case`.
@@ -304,14 +307,20 @@ class Check:
             raise InvalidCase(str(error)) from error
         if case.source and (failure := _eager_failure(case, expected)):
             return failure
-        comparison = _Comparison(case, expected, self.every_pass)
+        failure = self._compiled_failure(kernel, case, expected)
+        if failure is None or self.forms:
+            return failure
+        return replace(self, forms=True)._compiled_failure(kernel, case, expected) or failure
+
+    def _compiled_failure(self, kernel: Kernel, case: Case, expected: Memories) -> Failure | None:
+        comparison = _Comparison(case, expected, self.every_pass, self.forms)
         target = target_for(self.cpu)
         try:
             run = run_pipeline(
                 clone_kernel(kernel),
                 target,
                 schedule=self.schedule,
-                verify_each=True,
+                verify_each=self.forms,
                 observer=comparison.observe,
             )
             found = run_native(run.kernel, target, case, isolate=self.isolate)
@@ -344,15 +353,16 @@ class _Comparison:
 
     LAST = ("lower_to_tile", "plan_memory")
 
-    def __init__(self, case: Case, expected: Memories, every_pass: bool) -> None:
+    def __init__(self, case: Case, expected: Memories, every_pass: bool, forms: bool) -> None:
         self.case = case
         self.expected = expected
         self.every_pass = every_pass
+        self.forms = forms
         self.after = "start"
 
     def observe(self, name: str, kernel: Kernel) -> None:
         self.after = name
-        if not self.every_pass and name not in self.LAST:
+        if not self.forms or (not self.every_pass and name not in self.LAST):
             return
         try:
             reason = difference(self.case, self.expected, interpret(kernel, self.case))

@@ -195,7 +195,7 @@ class Expressions(Functions):
         return self.cast(self.along(self.arange(wanted[axis]), axis, wanted), element)
 
     def scalar_leaf(self, element: ScalarType) -> Value:
-        if element == I32 and self.choices.chance(30):
+        if element == I32 and self.choices.chance(40):
             cls = self.choices.pick([creation.ProgramId, creation.NumPrograms])
             return self.add(cls, axis=self.choices.below(3))
         return self.argument(element, self.number(element))
@@ -238,7 +238,7 @@ class Expressions(Functions):
             makers += [self.reshaped, self.transposed, self.broadcast, self.sliced, self.joined]
             makers.append(self.choices.pick([self.in_order, self.largest, self.picked]))
         if len(wanted) == 1 and element == I32 and not self.in_combiner:
-            makers.append(self.counted)
+            makers += [self.counted] * 3
         if not self.in_combiner and len(wanted) < 3:
             makers += [self.reduced, self.reduced_with, self.arg_reduced]
         if not self.in_combiner and self.can_scan(wanted):

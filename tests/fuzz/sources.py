@@ -237,6 +237,7 @@ class SourceWriter:
             return self.leaf(floating, shape)
         makers = [self.binary, self.binary, self.where, self.unary, self.load_, self.converted]
         makers += [self.reduced] if len(shape) < 2 else [self.outer]
+        makers += [self.whole] if shape else []
         if len(shape) == 2 and floating:
             makers += [self.product]
         return self.choices.pick(makers)(floating, shape, depth - 1)
@@ -294,6 +295,31 @@ class SourceWriter:
             return f"tl.{name}({self.expression(floating, (self.columns,), depth)}, axis=0)"
         axis = 1 if shape == (self.rows,) else 0
         return f"tl.{name}({self.expression(floating, (self.rows, self.columns), depth)}, axis={axis})"
+
+    def whole(self, floating: bool, shape: Shape, depth: int) -> str:
+        """What takes a whole block and keeps its shape: orders, scans, other lanes, parts and their like."""
+        value, axis = self.expression(floating, shape, depth), len(shape) - 1
+        other = self.expression(floating, shape, depth) if self.choices.chance(40) else value
+        dtype = self.choices.pick(FLOATS if floating else INTEGERS)
+        pair = f"tl.join(tl.cast({{0}}, tl.{dtype}), tl.cast({{1}}, tl.{dtype}))"
+        forms = [
+            "tl.flip({0}, {axis})",
+            "tl.cumsum({0}, axis={axis})",
+            "tl.sort({0})",
+            "tl.cumsum({0}, axis=0, reverse=True)",
+            "tl.sort({0}, descending=True)",
+            f"tl.sum({pair}, axis={len(shape)})",
+            f"tl.split({pair})[1]",
+            "tl.trans(tl.trans({0}))" if len(shape) == 2 else f"tl.max({pair}, axis=1)",
+            "tl.reshape(tl.ravel({0}), [M, N])" if len(shape) == 2 else "tl.cumprod({0}, axis=0)",
+        ]
+        if not floating and len(shape) == 1:
+            extent = "M" if shape == (self.rows,) and self.rows != self.columns else "N"
+            forms.append(f"tl.histogram({{0}}, {extent})")
+        if len(shape) == 1:
+            index = "rows" if shape == (self.rows,) and self.rows != self.columns else "cols"
+            forms.append(f"tl.gather({{0}}, {index} * 0 + ({index} ^ 1) % {shape[0]}, axis=0)")
+        return self.choices.pick(forms).format(value, other, axis=axis)
 
     def outer(self, floating: bool, shape: Shape, depth: int) -> str:
         lhs = self.expression(floating, (self.rows,), depth)

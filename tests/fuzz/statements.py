@@ -12,8 +12,10 @@ from blocklang.ir.types import (
     F64,
     I1,
     I8,
+    I16,
     I32,
     I64,
+    U16,
     U32,
     U64,
     BlockType,
@@ -58,6 +60,9 @@ class Statements(Addresses):
             self.row,
             self.atomic,
             self.fence,
+            self.in_some_order,
+            self.compare_and_swap,
+            self.functions_of_one,
         ]
         nested: list[Callable[[], None]] = [
             self.for_loop,
@@ -134,17 +139,48 @@ class Statements(Addresses):
         pointing = self.pointer_to(element)
         pointer, mask = self.address(pointing, wanted) if wanted else (pointing.value, None)
         value = self.expression(element, self.choices.pick([wanted, ()]), 2)
-        order = {"sem": self.choices.pick(atomics.SEMANTICS), "scope": self.choices.pick(atomics.SCOPES)}
-        if element.is_integer and mask is None and self.choices.chance(25):
-            compare = self.expression(element, self.choices.pick([wanted, ()]), 1)
-            self.pool.append(self.add(atomics.AtomicCas, pointer, compare, value, **order))
-            return
+        order = self.memory_order()
         kinds = ("add", "xchg") if element.bits >= 32 else ("add",)
         kind = self.choices.pick(atomics.KINDS if element.is_integer else kinds)
         named = {} if mask is None else {"mask": mask}
         old = self.add(atomics.AtomicRmw, pointer, value, kind=kind, **order, **named)
         if self.choices.chance(60):
             self.pool.append(old)
+
+    def memory_order(self) -> dict[str, str]:
+        return {"sem": self.choices.pick(atomics.SEMANTICS), "scope": self.choices.pick(atomics.SCOPES)}
+
+    def compare_and_swap(self) -> None:
+        """A swap whose comparison holds for some lanes, and twice at one address now and then."""
+        element = self.choices.pick([I32, U32, I64, U64, I16, U16])
+        wanted = self.choices.pick([self.random_shape(), ()])
+        pointing = self.pointer_to(element)
+        offset, _ = self.any_offset(wanted, self.arrays[pointing.array].count)
+        pointer = self.offset(pointing.value, offset)
+        compare, value = (self.expression(element, self.choices.pick([wanted, ()]), 1) for _ in range(2))
+        if self.choices.chance(40):
+            compare = self.add(memory.Load, pointer)
+        self.pool.append(self.add(atomics.AtomicCas, pointer, compare, value, **self.memory_order()))
+
+    def in_some_order(self) -> None:
+        """What moves lanes by their values, stored."""
+        element, wanted = self.choices.pick(ELEMENTS), self.random_shape()
+        kind = self.choices.below(5)
+        if kind == 4:
+            element, wanted = I32, wanted[:1]
+        make = (self.in_order, self.largest, self.picked, self.joined, self.counted)[kind]
+        self.store(element, wanted, make(element, wanted, 2))
+
+    def functions_of_one(self) -> None:
+        """A few functions of the same lanes, each stored."""
+        element, wanted = self.choices.pick([F32, F64, F16, BF16]), self.random_shape()
+        lanes = self.load(element, wanted) if self.choices.chance(70) else self.expression(element, wanted, 1)
+        for _ in range(self.choices.between(1, 4)):
+            several = self.choices.chance(40)
+            table = elementwise.FUNCTIONS_OF_SEVERAL if several else elementwise.FUNCTIONS
+            cls = table[self.choices.pick(sorted(table))]
+            others = [self.operand(element, wanted, 1) for _ in cls.operand_fields[1:]]
+            self.store(element, wanted, self.add(cls, lanes, *others))
 
     def fence(self) -> None:
         self.builder.create(atomics.Fence)
