@@ -15,7 +15,7 @@ from blocklang.language import dtypes as tl
 from blocklang.language.broadcasting import spread
 from blocklang.language.casting import cast_element
 from blocklang.language.constexpr import constexpr, describe, is_one, static_choice, unwrap
-from blocklang.language.dtypes import block_type
+from blocklang.language.dtypes import block_type, tensor_descriptor_type
 from blocklang.language.memory import write_block
 from blocklang.language.registry import builtin
 from blocklang.language.shape import block_shape as shape_of_block
@@ -70,6 +70,11 @@ class tensor_descriptor(Window):
     def block_type(self) -> block_type:
         """The type of a block."""
         return block_type(self.dtype, self.extents)
+
+    @property
+    def type(self) -> tensor_descriptor_type:
+        """Its type, which knows that of a block."""
+        return tensor_descriptor_type(self.block_type)
 
     def parts(self) -> tuple[Any, ...]:
         return self.base, self.shape, self.strides

@@ -100,7 +100,9 @@ class Kernel:
         """The text of the module."""
         names = _INPUTS[: len(self.inputs)]
         pointers = "".join(f"{n.upper()}, " for n in names)
-        loads = "".join(f"    {n} = tl.load({n.upper()} + i)\n" for n in names if re.search(rf"\b{n}\b", self.code))
+        loads = "".join(
+            f"    {n} = tl.load({n.upper()} + i)\n" for n in names if re.search(rf"\b{n}\b", self.code)
+        )
         code = textwrap.indent(textwrap.dedent(self.code).strip(), "    ")
         arguments = f"{self.arguments}, " if self.arguments else ""
         return (
@@ -160,7 +162,9 @@ class Kernel:
             wanted = np.asarray(self.wanted(*arrays))
         assert wanted.shape == native.shape, f"the reference has shape {wanted.shape}"
         if self.rtol:
-            np.testing.assert_allclose(native.astype(np.float64), wanted.astype(np.float64), self.rtol, self.rtol)
+            np.testing.assert_allclose(
+                native.astype(np.float64), wanted.astype(np.float64), self.rtol, self.rtol
+            )
         else:
             np.testing.assert_array_equal(comparable(native), comparable(wanted.astype(native.dtype)))
 

@@ -73,7 +73,9 @@ def states_of(page: str) -> dict[tuple[str, str], str]:
             continue
         for name, state in re.findall(r"^\| `(.*?)` \| (.*?) \| [^|]*\| ?[^|]*\|$", body, re.MULTILINE):
             native = state in (State.NATIVE.value, State.SLOWER.value)
-            states[group, name.replace("\\|", "|")] = State.NATIVE.value if native else state.replace("\\|", "|")
+            states[group, name.replace("\\|", "|")] = (
+                State.NATIVE.value if native else state.replace("\\|", "|")
+            )
     return states
 
 

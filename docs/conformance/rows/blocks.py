@@ -57,9 +57,15 @@ def _creation() -> list[Row]:
     rows = _plain(group, table)
     refused = {
         "program_id(3) is refused": ("r = x + tl.program_id(3)", "(?i)ax[ie]s"),
-        "arange of an extent that is no power of two is refused": ("r = tl.arange(0, 48)", "power of 2|power of two"),
+        "arange of an extent that is no power of two is refused": (
+            "r = tl.arange(0, 48)",
+            "power of 2|power of two",
+        ),
         "arange with end <= start is refused": ("r = tl.arange(4, 4)", "(?i)end|greater"),
-        "a block above the numel limit is refused": ("r = tl.zeros([2097152], tl.float32)", "(?i)numel|exceeds"),
+        "a block above the numel limit is refused": (
+            "r = tl.zeros([2097152], tl.float32)",
+            "(?i)numel|exceeds",
+        ),
     }
     return rows + [Row(group, n, Refuses(Kernel(c), m)) for n, (c, m) in refused.items()]
 
@@ -85,12 +91,21 @@ def _casts() -> list[Row]:
             code = f"r = tl.cast(x, tl.{TL_NAMES[target]})"
             inputs: tuple[Any, ...] = (source,)
             if DTYPES[source].kind == "f" or source == "bf16":
-                inputs = (np.linspace(0, 50, 64).astype(DTYPES[source]),)  # the same in signed and unsigned types
-            kernel = Kernel(code, inputs, target, wanted=wanted, numpy=True if "bf16" not in (source, target) else False)
+                inputs = (
+                    np.linspace(0, 50, 64).astype(DTYPES[source]),
+                )  # the same in signed and unsigned types
+            kernel = Kernel(
+                code, inputs, target, wanted=wanted, numpy=True if "bf16" not in (source, target) else False
+            )
             rows.append(Row(group, f"{source} to {target}", kernel))
     for kind in ("fp8e5", "fp8e4nv", "fp8e4b8", "fp8e5b16"):
         for wide in ("fp16", "bf16", "fp32", "fp64"):
-            up = Kernel(f"r = tl.cast(x, tl.{TL_NAMES[wide]})", (kind,), wide, wanted=lambda x, w=wide: x.astype(DTYPES[w]))
+            up = Kernel(
+                f"r = tl.cast(x, tl.{TL_NAMES[wide]})",
+                (kind,),
+                wide,
+                wanted=lambda x, w=wide: x.astype(DTYPES[w]),
+            )
             down = Kernel(f"r = tl.cast(x, tl.{TL_NAMES[kind]})", (wide,), kind,
                 wanted=lambda x, k=kind: x.astype(np.float32).astype(DTYPES[k]))  # fmt: skip
             rows += [Row(group, f"{kind} to {wide}", up), Row(group, f"{wide} to {kind}", down)]
@@ -112,8 +127,14 @@ def _casts() -> list[Row]:
     }  # fmt: skip
     rows += [Row(group, n, k) for n, k in more.items()]
     refused = {
-        "rtz of a widening is refused": ("r = tl.cast(x, tl.float64, fp_downcast_rounding='rtz')", "(?i)round|downcast"),
-        "bitcast to another width is refused": ("r = tl.cast(x, tl.int16, bitcast=True)", "(?i)bitcast|width|bits"),
+        "rtz of a widening is refused": (
+            "r = tl.cast(x, tl.float64, fp_downcast_rounding='rtz')",
+            "(?i)round|downcast",
+        ),
+        "bitcast to another width is refused": (
+            "r = tl.cast(x, tl.int16, bitcast=True)",
+            "(?i)bitcast|width|bits",
+        ),
         "pointer to int32 is refused": ("r = (X + i).to(tl.int32)", "(?i)pointer|64"),
     }
     return rows + [Row(group, n, Refuses(Kernel(c, out="fp32"), m)) for n, (c, m) in refused.items()]
@@ -225,7 +246,11 @@ def both(a, b):
     timed = {"where(condition, x, y)", "minimum(x, y)", "maximum(x, y)", "clamp(x, min, max)", "add(x, y)", "sub(x, y)",
              "mul(x, y)"}  # fmt: skip
     rows = [
-        Row(group, n, Kernel(c, shape=s, wanted=w, out=rest[0] if rest else "fp32", prelude=prelude, numpy=n in timed))
+        Row(
+            group,
+            n,
+            Kernel(c, shape=s, wanted=w, out=rest[0] if rest else "fp32", prelude=prelude, numpy=n in timed),
+        )
         for n, (c, s, w, *rest) in table.items()
     ]
     rows += [
@@ -335,8 +360,13 @@ def _folds() -> list[Row]:
     }  # fmt: skip
     for name, types in promoted.items():
         for dtype, out in types.items():
+
             def wanted(x: Array, name: str = name, out: str = out) -> Array:
-                return np.asarray(getattr(x.astype(DTYPES[out]), name)(1, **({"dtype": DTYPES[out]} if name == "sum" else {})))
+                return np.asarray(
+                    getattr(x.astype(DTYPES[out]), name)(
+                        1, **({"dtype": DTYPES[out]} if name == "sum" else {})
+                    )
+                )
 
             small = dtype in ("fp16", "bf16") and name == "sum"
             code = f"r = tl.{name}(x, 0)\ntl.static_assert(r.dtype == tl.{TL_NAMES[out]})"
@@ -435,7 +465,10 @@ def _products() -> list[Row]:
             "r = tl.dot(a, b, allow_tf32=True, input_precision='ieee')", "fp32", "(?i)allow_tf32|input_precision"),
         "an unknown input_precision is refused": ("r = tl.dot(a, b, input_precision='xx')", "fp32", "(?i)precision"),
     }  # fmt: skip
-    rows += [Row(group, n, Refuses(Kernel(load + c, (d, d), "fp32", _SQUARE), m)) for n, (c, d, m) in refused.items()]
+    rows += [
+        Row(group, n, Refuses(Kernel(load + c, (d, d), "fp32", _SQUARE), m))
+        for n, (c, d, m) in refused.items()
+    ]
 
     group = "dot_scaled"
     ones = np.full(64, 127, np.uint8)
@@ -450,7 +483,12 @@ def _products() -> list[Row]:
         )
 
         def wanted(x: Array, y: Array, z: Array) -> Array:
-            return np.asarray(x[:64].reshape(2, 32).astype(np.float32) @ y[:64].reshape(2, 32).astype(np.float32).T) / 2
+            return (
+                np.asarray(
+                    x[:64].reshape(2, 32).astype(np.float32) @ y[:64].reshape(2, 32).astype(np.float32).T
+                )
+                / 2
+            )
 
         for side, text in (("no rhs_scale", "None"), ("rhs_scale", "s * 0 + 127")):
             rows.append(Row(group, f"{name}, {side}", Kernel(code.format(rhs=text).replace("s * 0 + 127", "(s * 0 + 127).to(tl.uint8)"),

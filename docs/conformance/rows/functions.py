@@ -12,12 +12,28 @@ import blocklang.language as tl
 from docs.conformance.kernels import DTYPES, Array, Kernel, Refuses, ulp
 from docs.conformance.model import Host, Row
 
-_MATHS = "exp exp2 log log2 sin cos sqrt sqrt_rn rsqrt erf floor ceil abs".split()
+_MATHS = [
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "sin",
+    "cos",
+    "sqrt",
+    "sqrt_rn",
+    "rsqrt",
+    "erf",
+    "floor",
+    "ceil",
+    "abs",
+]
 
 
 def _each(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of Python's numbers, over arrays."""
-    return lambda *arrays: np.vectorize(function, otypes=[np.float64])(*(a.astype(np.float64) for a in arrays))
+    return lambda *arrays: np.vectorize(function, otypes=[np.float64])(
+        *(a.astype(np.float64) for a in arrays)
+    )
 
 
 def _special(name: str) -> Callable[..., Any] | None:
@@ -31,7 +47,10 @@ def _special(name: str) -> Callable[..., Any] | None:
 
 
 _NUMPY: dict[str, Callable[..., Any]] = {
-    **{n: getattr(np, n) for n in ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "floor", "ceil", "abs")},
+    **{
+        n: getattr(np, n)
+        for n in ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "floor", "ceil", "abs")
+    },
     "sqrt_rn": np.sqrt,
     "rsqrt": lambda x: 1 / np.sqrt(x),
 }
@@ -222,7 +241,16 @@ def _reference(name: str) -> Callable[..., Any] | None:
     base, _, direction = name.rpartition("_")
     if base in _PLAIN:
         return lambda *arrays: _PLAIN[base](*(a.astype(np.float64) for a in arrays))
-    if base in ("float2int", "float2uint", "float2ll", "float2ull", "double2int", "double2uint", "double2ll", "double2ull"):
+    if base in (
+        "float2int",
+        "float2uint",
+        "float2ll",
+        "float2ull",
+        "double2int",
+        "double2uint",
+        "double2ll",
+        "double2ull",
+    ):
         return _ROUND[direction]
     if base.endswith(("2float", "2double")):
         return lambda x: x.astype(np.float64)
@@ -273,12 +301,21 @@ def _function(name: str, inputs: list[str], out: str) -> Kernel:
     elif name == "byte_perm":
         scaled = lambda x, y, z: ((x & 0xFFFF) | (y << 16)).astype(np.int32)  # noqa: E731
     elif name == "hiloint2double":
-        scaled = lambda x, y: ((x.astype(np.int64) << 32) | (y.astype(np.int64) & 0xFFFFFFFF)).view(np.float64)  # noqa: E731
+        scaled = lambda x, y: ((x.astype(np.int64) << 32) | (y.astype(np.int64) & 0xFFFFFFFF)).view(
+            np.float64
+        )
     elif name == "rcp64h":
         scaled = _rcp64h
     tolerance = ulp(out, 32) if out in ("fp32", "fp64") else 0.0
     code = f"r = tl.extra.libdevice.{name}({', '.join(arguments)})"
-    return Kernel(code, tuple(inputs[:3]), out, wanted=scaled, rtol=tolerance, numpy=scaled if name in _THEIRS and scaled else False)
+    return Kernel(
+        code,
+        tuple(inputs[:3]),
+        out,
+        wanted=scaled,
+        rtol=tolerance,
+        numpy=scaled if name in _THEIRS and scaled else False,
+    )
 
 
 def _rcp64h(x: Array) -> Array:
@@ -298,7 +335,12 @@ def _philox(c: list[Array], k0: int, k1: int, rounds: int = 10) -> list[Array]:
     w = [v.astype(np.uint64) for v in c]
     for _ in range(rounds):
         p, q = w[0] * a, w[2] * b
-        w = [(q >> np.uint64(32)) ^ w[1] ^ np.uint64(k0), q & mask, (p >> np.uint64(32)) ^ w[3] ^ np.uint64(k1), p & mask]
+        w = [
+            (q >> np.uint64(32)) ^ w[1] ^ np.uint64(k0),
+            q & mask,
+            (p >> np.uint64(32)) ^ w[3] ^ np.uint64(k1),
+            p & mask,
+        ]
         k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
     return [v.astype(np.uint32) for v in w]
 

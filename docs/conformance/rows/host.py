@@ -11,7 +11,7 @@ import numpy as np
 
 import blocklang.triton as triton
 from docs.conformance.kernels import Array
-from docs.conformance.model import Host, Row
+from docs.conformance.model import Host, MissingName, Row
 from docs.conformance.sources import define
 
 _SOURCE = """
@@ -42,7 +42,9 @@ def _options() -> dict[str, Callable[[], object]]:
         "jit(launch_metadata)": lambda: _launch(_kernel("(launch_metadata=lambda g, m, a: {})")),
         "jit(do_not_specialize)": lambda: _launch(_kernel("(do_not_specialize=['n'])")),
         "jit(do_not_specialize by index)": lambda: _launch(_kernel("(do_not_specialize=[2])")),
-        "jit(do_not_specialize_on_alignment)": lambda: _launch(_kernel("(do_not_specialize_on_alignment=['X'])")),
+        "jit(do_not_specialize_on_alignment)": lambda: _launch(
+            _kernel("(do_not_specialize_on_alignment=['X'])")
+        ),
         "jit(debug)": lambda: _launch(_kernel("(debug=True)")),
         "jit(noinline)": lambda: _launch(_kernel("(noinline=False)")),
     }
@@ -69,10 +71,8 @@ def _value_of(argument: Any, annotation: str = "") -> Any:
         f"""
         @triton.jit
         def kernel(O, a{annotation}):
-            name: tl.constexpr = str(a.dtype)
-            tl.store(O, NAMES.index(name))
-        """.replace("NAMES.index(name)", "find(name)")
-        + """
+            tl.store(O, find(a.dtype))
+
         NAMES = ("int1", "int32", "int64", "uint64", "fp32", "fp64", "uint32")
         @triton.constexpr_function
         def find(name):
@@ -105,7 +105,9 @@ def _grids() -> dict[str, Callable[[], object]]:
         "an annotation by name": lambda: _value_of(7, ": 'i64'") == "int64",
         "an annotation tl.int64": lambda: _value_of(7, ": tl.int64") == "int64",
         "a bool is int1": lambda: _value_of(True) == "int1",
-        "an unknown keyword is a KeyError": lambda: _raises(lambda: _launch(_kernel(), no_such_option=1), KeyError),
+        "an unknown keyword is a KeyError": lambda: _raises(
+            lambda: _launch(_kernel(), no_such_option=1), KeyError
+        ),
         "num_warps=3 is refused": lambda: _raises(lambda: _launch(_kernel(), num_warps=3), Exception),
         "calling a kernel is an error": lambda: _raises(lambda: _kernel()(1), RuntimeError),
         "a global changed after the first launch": _changed_global,
@@ -174,13 +176,22 @@ def _function() -> dict[str, Callable[[], object]]:
         "parse": lambda: _kernel().parse(),
         "__name__": lambda: _kernel().__name__ == "kernel",
     }
-    for name in ("fn", "params", "signature", "src", "cache_key", "used_global_vals", "device_caches", "preload", "repr",
-                 "type", "is_gluon", "create_binder", "get_capture_scope"):  # fmt: skip
+    for name in ("fn", "params", "signature", "src", "cache_key", "used_global_vals", "device_caches", "preload", "repr", "type", "is_gluon"):  # fmt: skip
         table[name] = attribute(name)
     for name in ("name", "is_constexpr", "do_not_specialize", "default", "num", "annotation", "has_default",
-                 "do_not_specialize_on_alignment", "annotation_type", "is_const"):  # fmt: skip
+                 "do_not_specialize_on_alignment"):  # fmt: skip
         table[f"params[k].{name}"] = parameter(name)
-    for name in ("asm", "metadata", "name", "n_regs", "n_spills", "hash", "metadata.num_warps", "metadata.shared"):
+    for name in (
+        "asm",
+        "metadata",
+        "name",
+        "n_regs",
+        "n_spills",
+        "hash",
+        "metadata.num_warps",
+        "metadata.shared",
+    ):
+
         def probe(name: str = name) -> None:
             value: Any = _launch(_kernel())
             for part in name.split("."):
@@ -198,7 +209,9 @@ def _relaunch() -> bool:
     return bool((out == 2).all())
 
 
-def _tuned(key: tuple[str, ...] = ("n",), configs: int = 2, config: dict[str, Any] | None = None, **options: Any) -> Any:
+def _tuned(
+    key: tuple[str, ...] = ("n",), configs: int = 2, config: dict[str, Any] | None = None, **options: Any
+) -> Any:
     chosen = [triton.Config({"N": 16 << k}, **(config or {})) for k in range(configs)]
     options.setdefault("do_bench", lambda call, quantiles: (call(), [1.0, 1.0, 1.0])[1])
     return triton.autotune(configs=chosen, key=list(key), **options)(_kernel())
@@ -218,7 +231,9 @@ def _autotune() -> dict[str, Callable[[], object]]:
     table: dict[str, Callable[[], object]] = {
         "autotune(configs, key)": lambda: _launch_tuned(_tuned()).best_config.kwargs["N"] in (16, 32),
         "autotune of one config": lambda: _launch_tuned(_tuned(configs=1)),
-        "autotune(prune_configs_by early_config_prune)": prune(early_config_prune=lambda configs, args, **k: configs[:1]),
+        "autotune(prune_configs_by early_config_prune)": prune(
+            early_config_prune=lambda configs, args, **k: configs[:1]
+        ),
         "autotune(prune_configs_by perf_model, top_k)": prune(perf_model=lambda **k: k["N"], top_k=1),
         "autotune(reset_to_zero)": lambda: _launch_tuned(_tuned(reset_to_zero=["O"])),
         "autotune(restore_value)": lambda: _launch_tuned(_tuned(restore_value=["O"])),
@@ -301,11 +316,10 @@ class _Tensor:
     """What `reinterpret` wants to see of a tensor."""
 
     def __init__(self, array: Array) -> None:
-        self.array, self.dtype, self.shape = array, array.dtype, array.shape
-        self.device = "cpu"
+        self.data, self.dtype, self.shape, self.device = array, array.dtype, array.shape, "cpu"
 
     def data_ptr(self) -> int:
-        return int(self.array.ctypes.data)
+        return int(self.data.ctypes.data)
 
 
 def _names() -> dict[str, Callable[[], object]]:
@@ -322,10 +336,16 @@ def _names() -> dict[str, Callable[[], object]]:
         "tools.tensor_descriptor.TensorDescriptor.from_tensor": _from_tensor,
         "testing.do_bench": lambda: bench(lambda: None, warmup=0, rep=1) >= 0,
         "testing.do_bench(grad_to_none)": lambda: bench(lambda: None, warmup=0, rep=1, grad_to_none=[]) >= 0,
-        "testing.do_bench(quantiles)": lambda: len(bench(lambda: None, warmup=0, rep=1, quantiles=[0.1, 0.9])) == 2,
-        "testing.do_bench(return_mode)": lambda: bench(lambda: None, warmup=0, rep=1, return_mode="median") >= 0,
+        "testing.do_bench(quantiles)": lambda: (
+            len(bench(lambda: None, warmup=0, rep=1, quantiles=[0.1, 0.9])) == 2
+        ),
+        "testing.do_bench(return_mode)": lambda: (
+            bench(lambda: None, warmup=0, rep=1, return_mode="median") >= 0
+        ),
         "testing.do_bench_cudagraph": lambda: triton.testing.do_bench_cudagraph(lambda: None, rep=1) >= 0,
-        "testing.assert_close": lambda: triton.testing.assert_close(np.ones(2), np.ones(2), atol=0, rtol=0, err_msg=""),
+        "testing.assert_close": lambda: triton.testing.assert_close(
+            np.ones(2), np.ones(2), atol=0, rtol=0, err_msg=""
+        ),
         "testing.perf_report, testing.Benchmark": _report,
         "knobs.scope": lambda: triton.knobs.runtime.scope().__enter__(),
         "constexpr_function": lambda: triton.constexpr_function(lambda n: n + 1)(2) == 3,
@@ -365,7 +385,10 @@ def _look_up(path: str) -> object:
     value: Any = triton
     for position, part in enumerate(path.split(".")):
         if not hasattr(value, part):
-            importlib.import_module("blocklang.triton." + ".".join(path.split(".")[: position + 1]))
+            try:
+                importlib.import_module("blocklang.triton." + ".".join(path.split(".")[: position + 1]))
+            except ImportError:
+                raise MissingName(f"there is no `triton.{path}`") from None
         value = getattr(value, part)
     return value
 

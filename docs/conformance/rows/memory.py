@@ -89,7 +89,9 @@ def _windows() -> list[Row]:
     group = "Block pointers and descriptors"
     same = lambda x: x  # noqa: E731
     shape = (64,)
-    pointer = "p = tl.make_block_ptr(base=X, shape=[64], strides=[1], offsets=[0], block_shape=[N], order=[0])\n"
+    pointer = (
+        "p = tl.make_block_ptr(base=X, shape=[64], strides=[1], offsets=[0], block_shape=[N], order=[0])\n"
+    )
     desc = "d = tl.make_tensor_descriptor(X, [64], [1], [N])\n"
     out = "o = tl.make_tensor_descriptor(O, [64], [1], [N])\n"
     grid = "d = tl.make_tensor_descriptor(X, [8, 8], [8, 1], [8, 8])\n"
@@ -129,7 +131,10 @@ def _windows() -> list[Row]:
         "store_tensor_descriptor(desc, offsets, value)": (f"{out}tl.store_tensor_descriptor(o, [0], x)", shape, same,
             True),
     }  # fmt: skip
-    rows = [Row(group, n, Kernel(code, INPUT, shape=s, wanted=w, stores=st)) for n, (code, s, w, st) in table.items()]
+    rows = [
+        Row(group, n, Kernel(code, INPUT, shape=s, wanted=w, stores=st))
+        for n, (code, s, w, st) in table.items()
+    ]
     operations: dict[str, Callable[[Any], Any]] = {
         "add": lambda x: 9 + x, "min": lambda x: np.minimum(9, x), "max": lambda x: np.maximum(9, x),
         "and": lambda x: 9 & x, "or": lambda x: 9 | x, "xor": lambda x: 9 ^ x,
@@ -185,8 +190,11 @@ def _atomics() -> list[Row]:
         code = f"tl.store(O + i, x)\nold = tl.{function}(O + i, y)\ntl.store(O + i, old)"
         rows.append(Row(group, f"{function} returns the old value", Kernel(code, ("int32", "int32"), "int32",
             stores=True, wanted=lambda x, y: x)))  # fmt: skip
-        code = f"tl.store(O + i, x)\n{{}}"
-        for argument, choices in (("sem", ("acquire", "release", "acq_rel", "relaxed")), ("scope", ("gpu", "cta", "sys"))):
+        code = "tl.store(O + i, x)\n{}"
+        for argument, choices in (
+            ("sem", ("acquire", "release", "acq_rel", "relaxed")),
+            ("scope", ("gpu", "cta", "sys")),
+        ):
             calls = "\n".join(f"tl.{function}(O + i, y, {argument}='{choice}')" for choice in choices)
             rows.append(Row(group, f"{function}({argument})", Kernel(code.format(calls), ("int32", "int32"), "int32",
                 stores=True)))  # fmt: skip
@@ -201,9 +209,14 @@ def _atomics() -> list[Row]:
         code = "tl.store(O + i, x)\ntl.atomic_cas(O + i, x, y)"
         rows.append(Row(group, f"atomic_cas(pointer, cmp, val) {dtype}", Kernel(code, (dtype, dtype), dtype,
             stores=True, wanted=lambda x, y: y)))  # fmt: skip
-    for argument, choices in (("sem", ("acquire", "release", "acq_rel", "relaxed")), ("scope", ("gpu", "cta", "sys"))):
+    for argument, choices in (
+        ("sem", ("acquire", "release", "acq_rel", "relaxed")),
+        ("scope", ("gpu", "cta", "sys")),
+    ):
         calls = "\n".join(f"tl.atomic_cas(O + i, x, y, {argument}='{choice}')" for choice in choices)
-        rows.append(Row(group, f"atomic_cas({argument})", Kernel(calls, ("int32", "int32"), "int32", stores=True)))
+        rows.append(
+            Row(group, f"atomic_cas({argument})", Kernel(calls, ("int32", "int32"), "int32", stores=True))
+        )
     refused = {
         "atomic_add of int8 is refused": ("tl.atomic_add(O + i, x)", "int8", "(?i)int8|8-bit|8 bit"),
         "atomic_add of int16 is refused": ("tl.atomic_add(O + i, x)", "int16", "(?i)int16|16"),

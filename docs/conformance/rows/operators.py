@@ -62,18 +62,26 @@ def _binary_rows() -> list[Row]:
         for symbol, function in {"&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor}.items():
             add(symbol, dtype, dtype, function)
         for symbol, up in {"<<": True, ">>": False}.items():
-            kernel = Kernel(f"r = x {symbol} 3", (dtype,), dtype, wanted=lambda x, up=up: _shift(x, up), numpy=True)
+            kernel = Kernel(
+                f"r = x {symbol} 3", (dtype,), dtype, wanted=lambda x, up=up: _shift(x, up), numpy=True
+            )
             rows.append(Row("Operators", f"{dtype} {symbol}", kernel))
-        rows.append(Row("Operators", f"~{dtype}", Kernel("r = ~x", (dtype,), dtype, wanted=np.invert, numpy=True)))
+        rows.append(
+            Row("Operators", f"~{dtype}", Kernel("r = ~x", (dtype,), dtype, wanted=np.invert, numpy=True))
+        )
     for symbol, function in {"&": np.logical_and, "|": np.logical_or, "^": np.logical_xor}.items():
         add(symbol, "int1", "int1", function)
     for symbol, function in _COMPARISONS.items():
         add(symbol, "int1", "int1", function)
-    rows.append(Row("Operators", "~int1", Kernel("r = ~x", ("int1",), "int1", wanted=np.logical_not, numpy=True)))
+    rows.append(
+        Row("Operators", "~int1", Kernel("r = ~x", ("int1",), "int1", wanted=np.logical_not, numpy=True))
+    )
     for dtype in (*INTS, *FLOATS):
         kind = DTYPES[dtype].type
         wanted = lambda x, kind=kind: kind(0) - x  # noqa: E731
-        rows.append(Row("Operators", f"-{dtype}", Kernel("r = -x", (dtype,), dtype, wanted=wanted, numpy=True)))
+        rows.append(
+            Row("Operators", f"-{dtype}", Kernel("r = -x", (dtype,), dtype, wanted=wanted, numpy=True))
+        )
     return rows
 
 
@@ -144,7 +152,12 @@ def _rules() -> list[Row]:
             ("x[...]", "r = x[...]", floats, "(?i)ellipsis|subscript|unsupported|\\.\\.\\."),
             ("x[k] = v", "x[0] = 1.0\nr = x", floats, "(?i)assign|item"),
             ("** of blocks", "r = x ** 2.0", floats, r"(?i)\*\*|pow"),
-            ("shapes that do not fit", "r = x + tl.zeros([2 * N], tl.float32)", floats, "(?i)shape|broadcast|extent"),
+            (
+                "shapes that do not fit",
+                "r = x + tl.zeros([2 * N], tl.float32)",
+                floats,
+                "(?i)shape|broadcast|extent",
+            ),
             ("broadcast_to of another rank", "r = tl.broadcast_to(x, [2, N])", floats, "(?i)rank"),
         )
     ]
@@ -203,8 +216,7 @@ def _method_rows() -> list[Row]:
             wanted=lambda x: np.cumsum(x, 1))),
         Row(group, "item", Kernel("r = tl.sum(x, 0, keep_dims=True).item()", shape="programs", rtol=1e-5,
             wanted=lambda x: x.sum(1))),
-        Row(group, "store", Kernel("p = tl.make_block_ptr(O, [N], [1], [0], [N], [0])\np.store(x)", stores=True,
-            shape=(64,), wanted=lambda x: x)),
+        Row(group, "store", Kernel("(O + i).store(x)", stores=True, wanted=lambda x: x)),
         Row(group, "advance", Kernel("p = tl.make_block_ptr(X, [N], [1], [0], [N // 2], [0])\n"
             "r = tl.load(p.advance([N // 2]))", shape=(32,), wanted=lambda x: x[32:])),
         Row(group, "histogram", Kernel("r = x.histogram(64)", (np.arange(64, dtype=np.int32) // 2,), "int32", (64,),
@@ -217,8 +229,16 @@ def _method_rows() -> list[Row]:
         "argmax": ("r = x.argmax(0)", lambda x: x.argmax(1), "int32"),
         "argmin": ("r = x.argmin(0)", lambda x: x.argmin(1), "int32"),
         "reduce": ("r = x.reduce(0, add)", lambda x: x.sum(1), "fp32"),
-        "xor_sum": ("r = x.to(tl.int32).xor_sum(0)", lambda x: np.bitwise_xor.reduce(x.astype(int), 1), "int32"),
-        "reduce_or": ("r = x.to(tl.int32).reduce_or(0)", lambda x: np.bitwise_or.reduce(x.astype(int), 1), "int32"),
+        "xor_sum": (
+            "r = x.to(tl.int32).xor_sum(0)",
+            lambda x: np.bitwise_xor.reduce(x.astype(int), 1),
+            "int32",
+        ),
+        "reduce_or": (
+            "r = x.to(tl.int32).reduce_or(0)",
+            lambda x: np.bitwise_or.reduce(x.astype(int), 1),
+            "int32",
+        ),
     }
     rows += [
         Row(group, n, Kernel(code, out=out, shape="programs", wanted=w, prelude=scan, rtol=1e-5))

@@ -40,8 +40,8 @@ def _dtype_rows() -> list[Row]:
         "dtype": "tl.static_assert(isinstance(x.dtype, tl.dtype))\nr = x",
         "void": "tl.static_assert(tl.void != tl.int32)\nr = x",
         "slice": "t = (i, x, x)[tl.slice(1, 2, None)]\nr = t[0]",
-        "tuple_type": "t = (i, x)\ntl.static_assert(isinstance(t.type, tl.tuple_type))\nr = x",
-        "constexpr_type": "tl.static_assert(N.type == tl.constexpr_type(N.value))\nr = x",
+        "tuple_type": None,
+        "constexpr_type": None,
         "PropagateNan": "r = tl.maximum(x, x, propagate_nan=tl.PropagateNan.ALL)",
         "str_to_ty": None,
         "tensor_descriptor": "d = tl.make_tensor_descriptor(X, [1024], [1], [N])\n"
@@ -55,7 +55,11 @@ def _dtype_rows() -> list[Row]:
             size = 128 if "make_tensor_descriptor" in code else 0
             code = code.replace("1024", str(size)) if size else code
             rows.append(Row("Types", name, Kernel(code, wanted=lambda x: x)))
-    rows.append(Row("Types", "str_to_ty", Host(lambda: tl.str_to_ty("*fp32", None).element_ty == tl.float32)))
+    rows.append(Row("Types", "str_to_ty", Host(_reads_types)))
+    rows.append(
+        Row("Types", "tuple_type", Host(lambda: tl.tuple_type([tl.int8]) == tl.tuple_type((tl.int8,))))
+    )
+    rows.append(Row("Types", "constexpr_type", Host(lambda: tl.constexpr_type(3) == tl.constexpr_type(3))))
     rows.append(Row("Types", "TRITON_MAX_TENSOR_NUMEL", Host(_has_limit)))
     rows.append(
         Row(
@@ -68,6 +72,14 @@ def _dtype_rows() -> list[Row]:
         )
     )
     return rows
+
+
+def _reads_types() -> bool:
+    return bool(
+        tl.str_to_ty("*fp32", None).element_ty == tl.float32
+        and tl.str_to_ty("*ki8", None).is_const()
+        and tl.str_to_ty("i64", None) == tl.int64
+    )
 
 
 def _has_limit() -> bool:
@@ -133,7 +145,9 @@ def _api_rows() -> list[Row]:
             text = test.replace("x.dtype", "tl.float32")
             rows.append(Row("dtype attributes", name, Host(lambda text=text: eval(text, {"tl": tl}))))  # type: ignore[misc]
         else:
-            rows.append(Row("dtype attributes", name, Kernel(f"tl.static_assert({test})\nr = x", wanted=lambda x: x)))
+            rows.append(
+                Row("dtype attributes", name, Kernel(f"tl.static_assert({test})\nr = x", wanted=lambda x: x))
+            )
     return rows
 
 
@@ -205,7 +219,12 @@ def _promotion_rows() -> list[Row]:
             ("/ of mixed signedness is refused", "r = x / y", ("int32", "uint32"), "(?i)sign"),
             ("// of mixed signedness is refused", "r = x // y", ("int32", "uint32"), "(?i)sign"),
             ("% of mixed signedness is refused", "r = x % y", ("int32", "uint32"), "(?i)sign"),
-            ("a negative literal with unsigned is refused", "r = x + -1", ("uint32",), "(?i)negative|range|sign"),
+            (
+                "a negative literal with unsigned is refused",
+                "r = x + -1",
+                ("uint32",),
+                "(?i)negative|range|sign",
+            ),
             ("a literal out of range is refused", "r = x + 300", ("int8",), "(?i)range|fit"),
             ("pointer + pointer is refused", "r = tl.load(X + X)", ("int32",), "(?i)pointer"),
             ("pointer + float is refused", "r = tl.load(X + 1.5)", ("int32",), "(?i)float|fp32|pointer"),
