@@ -49,10 +49,18 @@ def _options() -> dict[str, Callable[[], object]]:
         "jit(noinline)": lambda: _launch(_kernel("(noinline=False)")),
     }
     for name, value in (
-        ("num_warps", 4), ("num_stages", 3), ("num_ctas", 1), ("maxnreg", 128), ("enable_fp_fusion", False),
-        ("debug", True), ("sanitize_overflow", False), ("sanitize_overflow", True), ("launch_cooperative_grid", False),
-        ("launch_cooperative_grid", True), ("launch_pdl", True),
-    ):  # fmt: skip
+        ("num_warps", 4),
+        ("num_stages", 3),
+        ("num_ctas", 1),
+        ("maxnreg", 128),
+        ("enable_fp_fusion", False),
+        ("debug", True),
+        ("sanitize_overflow", False),
+        ("sanitize_overflow", True),
+        ("launch_cooperative_grid", False),
+        ("launch_cooperative_grid", True),
+        ("launch_pdl", True),
+    ):
         table[f"launch({name}={value})"] = lambda n=name, v=value: _launch(_kernel(), **{n: v})  # type: ignore[misc]
     return table
 
@@ -176,10 +184,30 @@ def _function() -> dict[str, Callable[[], object]]:
         "parse": lambda: _kernel().parse(),
         "__name__": lambda: _kernel().__name__ == "kernel",
     }
-    for name in ("fn", "params", "signature", "src", "cache_key", "used_global_vals", "device_caches", "preload", "repr", "type", "is_gluon"):  # fmt: skip
+    for name in (
+        "fn",
+        "params",
+        "signature",
+        "src",
+        "cache_key",
+        "used_global_vals",
+        "device_caches",
+        "preload",
+        "repr",
+        "type",
+        "is_gluon",
+    ):
         table[name] = attribute(name)
-    for name in ("name", "is_constexpr", "do_not_specialize", "default", "num", "annotation", "has_default",
-                 "do_not_specialize_on_alignment"):  # fmt: skip
+    for name in (
+        "name",
+        "is_constexpr",
+        "do_not_specialize",
+        "default",
+        "num",
+        "annotation",
+        "has_default",
+        "do_not_specialize_on_alignment",
+    ):
         table[f"params[k].{name}"] = parameter(name)
     for name in (
         "asm",
@@ -247,8 +275,14 @@ def _autotune() -> dict[str, Callable[[], object]]:
         "heuristics over autotune": _heuristics_over_autotune,
         "Config.all_kwargs": lambda: triton.Config({"N": 1}).all_kwargs()["num_warps"] == 4,
     }
-    for name, value in (("num_warps", 2), ("num_stages", 2), ("num_ctas", 1), ("maxnreg", 64),
-                        ("pre_hook", lambda args: None), ("ir_override", None)):  # fmt: skip
+    for name, value in (
+        ("num_warps", 2),
+        ("num_stages", 2),
+        ("num_ctas", 1),
+        ("maxnreg", 64),
+        ("pre_hook", lambda args: None),
+        ("ir_override", None),
+    ):
         table[f"Config({name})"] = lambda n=name, v=value: _launch_tuned(_tuned(config={n: v}))  # type: ignore[misc]
     for name in ("best_config", "cache", "configs", "fn", "base_fn", "arg_names", "keys"):
         table[f"Autotuner.{name}"] = lambda n=name: getattr(_launch_tuned(_tuned()), n)  # type: ignore[misc]
@@ -299,9 +333,16 @@ def _from_tensor() -> bool:
 
 def _report() -> None:
     mark = triton.testing.perf_report(
-        triton.testing.Benchmark(x_names=["n"], x_vals=[1], line_arg="p", line_vals=["a"], line_names=["A"],
-            plot_name="plot", args={})
-    )  # fmt: skip
+        triton.testing.Benchmark(
+            x_names=["n"],
+            x_vals=[1],
+            line_arg="p",
+            line_vals=["a"],
+            line_names=["A"],
+            plot_name="plot",
+            args={},
+        )
+    )
     with tempfile.TemporaryDirectory() as folder:
         mark(lambda n, p: (1.0, 1.0, 1.0)).run(print_data=False, save_path=folder)
 
@@ -356,23 +397,78 @@ def _names() -> dict[str, Callable[[], object]]:
     for name in ("CompilationError", "InterpreterError", "OutOfResources", "TritonError"):
         table[name] = lambda n=name: issubclass(getattr(triton, n), Exception)  # type: ignore[misc]
     for path in (
-        "JITFunction", "KernelInterface", "TensorWrapper", "FutureKernel", "AsyncCompileMode", "Config", "autotune",
-        "heuristics", "jit", "backends", "compiler", "errors", "language", "runtime", "testing", "tools", "knobs",
-        "knobs.amd", "knobs.autotuning", "knobs.build", "knobs.cache", "knobs.compilation", "knobs.language",
-        "knobs.nvidia", "knobs.proton", "knobs.redis", "knobs.runtime", "testing.Mark", "testing.get_dram_gbps",
-        "testing.get_max_simd_tflops", "testing.get_max_tensorcore_tflops", "testing.cuda_memcheck",
-        "testing.set_gpu_clock", "testing.nvsmi", "runtime.Autotuner", "runtime.Heuristics", "runtime.JITFunction",
-        "runtime.KernelInterface", "runtime.MockTensor", "runtime.OutOfResources", "runtime.InterpreterError",
-        "runtime.TensorWrapper", "runtime.RedisRemoteCacheBackend", "runtime.RemoteCacheBackend", "runtime.autotuner",
-        "runtime.build", "runtime.cache", "runtime.driver", "runtime.errors", "runtime.jit", "runtime.reinterpret",
-        "runtime.Config", "runtime.autotune", "runtime.heuristics",
-        "compiler.CompiledKernel", "compiler.ASTSource", "compiler.compile", "compiler.errors.CompilationError",
-        "compiler.errors.UnsupportedLanguageConstruct", "compiler.errors.CompileTimeAssertionFailure",
+        "JITFunction",
+        "KernelInterface",
+        "TensorWrapper",
+        "FutureKernel",
+        "AsyncCompileMode",
+        "Config",
+        "autotune",
+        "heuristics",
+        "jit",
+        "backends",
+        "compiler",
+        "errors",
+        "language",
+        "runtime",
+        "testing",
+        "tools",
+        "knobs",
+        "knobs.amd",
+        "knobs.autotuning",
+        "knobs.build",
+        "knobs.cache",
+        "knobs.compilation",
+        "knobs.language",
+        "knobs.nvidia",
+        "knobs.proton",
+        "knobs.redis",
+        "knobs.runtime",
+        "testing.Mark",
+        "testing.get_dram_gbps",
+        "testing.get_max_simd_tflops",
+        "testing.get_max_tensorcore_tflops",
+        "testing.cuda_memcheck",
+        "testing.set_gpu_clock",
+        "testing.nvsmi",
+        "runtime.Autotuner",
+        "runtime.Heuristics",
+        "runtime.JITFunction",
+        "runtime.KernelInterface",
+        "runtime.MockTensor",
+        "runtime.OutOfResources",
+        "runtime.InterpreterError",
+        "runtime.TensorWrapper",
+        "runtime.RedisRemoteCacheBackend",
+        "runtime.RemoteCacheBackend",
+        "runtime.autotuner",
+        "runtime.build",
+        "runtime.cache",
+        "runtime.driver",
+        "runtime.errors",
+        "runtime.jit",
+        "runtime.reinterpret",
+        "runtime.Config",
+        "runtime.autotune",
+        "runtime.heuristics",
+        "compiler.CompiledKernel",
+        "compiler.ASTSource",
+        "compiler.compile",
+        "compiler.errors.CompilationError",
+        "compiler.errors.UnsupportedLanguageConstruct",
+        "compiler.errors.CompileTimeAssertionFailure",
         "compiler.code_generator",
-    ):  # fmt: skip
+    ):
         table.setdefault(path, lambda p=path: _look_up(p))  # type: ignore[misc]
-    for name in ("get_current_target", "get_active_torch_device", "get_device_interface", "get_benchmarker",
-                 "get_current_device", "get_current_stream", "get_empty_cache_for_benchmark"):  # fmt: skip
+    for name in (
+        "get_current_target",
+        "get_active_torch_device",
+        "get_device_interface",
+        "get_benchmarker",
+        "get_current_device",
+        "get_current_stream",
+        "get_empty_cache_for_benchmark",
+    ):
         table[f"runtime.driver.active.{name}"] = lambda n=name: getattr(triton.runtime.driver.active, n)  # type: ignore[misc]
     table["runtime.driver.active.utils.get_device_properties"] = lambda: (
         triton.runtime.driver.active.utils.get_device_properties(0)["multiprocessor_count"] > 0

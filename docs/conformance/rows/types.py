@@ -31,7 +31,8 @@ def _dtype_rows() -> list[Row]:
         )
     )
     others = {
-        "pointer_type": "r = tl.load((X + i).to(tl.pointer_type(tl.int32), bitcast=True)).to(tl.float32, bitcast=True)",
+        "pointer_type": "p = (X + i).to(tl.pointer_type(tl.int32), bitcast=True)\n"
+        "r = tl.load(p).to(tl.float32, bitcast=True)",
         "pi32_t": "r = tl.load((X + i).to(tl.pi32_t, bitcast=True)).to(tl.float32, bitcast=True)",
         "constexpr": "k: tl.constexpr = tl.constexpr(0)\nr = x + k",
         "tensor": "tl.static_assert(isinstance(x, tl.tensor))\nr = x",
@@ -109,8 +110,8 @@ _API = {
     "is_dtype": "tl.dtype.is_dtype('fp32')",
     "is_fp8": "tl.float8e5.is_fp8() and not x.dtype.is_fp8()",
     **{
-        f"is_{name}": f"tl.{TL_NAMES.get(name, 'float8e4b15')}.is_{name}() and not tl.pointer_type(tl.int8).element_ty"
-        f".is_{name if name != 'int8' else 'int16'}()"
+        f"is_{name}": f"tl.{TL_NAMES.get(name, 'float8e4b15')}.is_{name}() and not "
+        f"tl.{'int16' if name == 'int8' else 'int8'}.is_{name}()"
         for name in (*DTYPES, "fp8e4b15")
     },
     "kind": "x.dtype.kind() == tl.dtype.KIND.FLOATING",
@@ -187,32 +188,92 @@ def _promotion_rows() -> list[Row]:
     rows += [
         Row(group, name, Kernel(code, inputs, out, wanted=wanted))
         for name, code, inputs, out, wanted in (
-            ("a literal takes the block's type", "r = x + 2\ntl.static_assert(r.dtype == tl.int8)", ("int8",), "int8",
-             lambda x: x + np.int8(2)),
-            ("a variable is a run-time value", "s = 2\nr = x + s\ntl.static_assert(r.dtype == tl.int32)", ("int8",),
-             "int32", lambda x: x + np.int32(2)),
-            ("a float literal with integers is fp32", "r = x + 2.5\ntl.static_assert(r.dtype == tl.float32)",
-             ("int64",), "fp32", lambda x: x.astype(np.float32) + np.float32(2.5)),
-            ("a huge float literal with integers is fp64", "r = x + 1e300\ntl.static_assert(r.dtype == tl.float64)",
-             ("int32",), "fp64", lambda x: x + 1e300),
-            ("a float literal with fp16", "r = x + 2.5\ntl.static_assert(r.dtype == tl.float16)", ("fp16",), "fp16",
-             lambda x: x + np.float16(2.5)),
-            ("a literal above int32", "s = 3000000000\ntl.static_assert(s.dtype == tl.uint32)\nr = x", ("int32",),
-             "int32", lambda x: x),
-            ("a literal above uint32", "s = 5000000000\ntl.static_assert(s.dtype == tl.int64)\nr = x", ("int32",),
-             "int32", lambda x: x),
-            ("a literal above int64", "s = 9300000000000000000\ntl.static_assert(s.dtype == tl.uint64)\nr = x",
-             ("int32",), "int32", lambda x: x),
-            ("fp16 / fp16 is fp32", "r = x / y\ntl.static_assert(r.dtype == tl.float32)", ("fp16", "fp16"), "fp32",
-             lambda x, y: x.astype(np.float32) / y.astype(np.float32)),
-            ("bf16 % bf16 is fp32", "r = x % y\ntl.static_assert(r.dtype == tl.float32)", ("bf16", "bf16"), "fp32",
-             lambda x, y: np.fmod(x.astype(np.float32), y.astype(np.float32))),
-            ("a comparison gives int1", "r = x < y\ntl.static_assert(r.dtype == tl.int1)", ("fp32", "int32"), "int1",
-             lambda x, y: x < y.astype(np.float32)),
-            ("where promotes its arms", "r = tl.where(i > 3, x, y)\ntl.static_assert(r.dtype == tl.float32)",
-             ("fp32", "int32"), "fp32", None),
+            (
+                "a literal takes the block's type",
+                "r = x + 2\ntl.static_assert(r.dtype == tl.int8)",
+                ("int8",),
+                "int8",
+                lambda x: x + np.int8(2),
+            ),
+            (
+                "a variable is a run-time value",
+                "s = 2\nr = x + s\ntl.static_assert(r.dtype == tl.int32)",
+                ("int8",),
+                "int32",
+                lambda x: x + np.int32(2),
+            ),
+            (
+                "a float literal with integers is fp32",
+                "r = x + 2.5\ntl.static_assert(r.dtype == tl.float32)",
+                ("int64",),
+                "fp32",
+                lambda x: x.astype(np.float32) + np.float32(2.5),
+            ),
+            (
+                "a huge float literal with integers is fp64",
+                "r = x + 1e300\ntl.static_assert(r.dtype == tl.float64)",
+                ("int32",),
+                "fp64",
+                lambda x: x + 1e300,
+            ),
+            (
+                "a float literal with fp16",
+                "r = x + 2.5\ntl.static_assert(r.dtype == tl.float16)",
+                ("fp16",),
+                "fp16",
+                lambda x: x + np.float16(2.5),
+            ),
+            (
+                "a literal above int32",
+                "s = 3000000000\ntl.static_assert(s.dtype == tl.uint32)\nr = x",
+                ("int32",),
+                "int32",
+                lambda x: x,
+            ),
+            (
+                "a literal above uint32",
+                "s = 5000000000\ntl.static_assert(s.dtype == tl.int64)\nr = x",
+                ("int32",),
+                "int32",
+                lambda x: x,
+            ),
+            (
+                "a literal above int64",
+                "s = 9300000000000000000\ntl.static_assert(s.dtype == tl.uint64)\nr = x",
+                ("int32",),
+                "int32",
+                lambda x: x,
+            ),
+            (
+                "fp16 / fp16 is fp32",
+                "r = x / y\ntl.static_assert(r.dtype == tl.float32)",
+                ("fp16", "fp16"),
+                "fp32",
+                lambda x, y: x.astype(np.float32) / y.astype(np.float32),
+            ),
+            (
+                "bf16 % bf16 is fp32",
+                "r = x % y\ntl.static_assert(r.dtype == tl.float32)",
+                ("bf16", "bf16"),
+                "fp32",
+                lambda x, y: np.fmod(x.astype(np.float32), y.astype(np.float32)),
+            ),
+            (
+                "a comparison gives int1",
+                "r = x < y\ntl.static_assert(r.dtype == tl.int1)",
+                ("fp32", "int32"),
+                "int1",
+                lambda x, y: x < y.astype(np.float32),
+            ),
+            (
+                "where promotes its arms",
+                "r = tl.where(i > 3, x, y)\ntl.static_assert(r.dtype == tl.float32)",
+                ("fp32", "int32"),
+                "fp32",
+                None,
+            ),
         )
-    ]  # fmt: skip
+    ]
     rows += [
         Row(group, name, Refuses(Kernel(code, inputs), message))
         for name, code, inputs, message in (
