@@ -28,7 +28,7 @@ from blocklang.language.constexpr import constexpr, is_compile_time, unwrap
 from blocklang.language.events import device_print
 from blocklang.language.hints import condition as tl_condition
 from blocklang.language.hints import range as tl_range
-from blocklang.language.registry import advice_on_result, is_builtin
+from blocklang.language.registry import advice_on_result, is_builtin, is_library_function
 from blocklang.language.tensor import tensor
 from blocklang.language.windows import Window
 
@@ -176,7 +176,8 @@ class Calls(Expressions):
             names = ", ".join(signature.parameters)
             self.fail(f"{name}(): {error}", help=f"the parameters of `{name}` are ({names})")
         own = [function.__self__] if isinstance(function, types.MethodType) else []
-        wrong = broken_by_call(name, [*own, *args, *keywords.values()])
+        rule = None if is_library_function(function) else name  # libdevice has types of its own
+        wrong = broken_by_call(rule, [*own, *args, *keywords.values()])
         if wrong is not None:
             self.refuse_strictly(wrong[0], *wrong[1])
         return function(*args, **keywords)

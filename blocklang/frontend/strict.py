@@ -173,7 +173,7 @@ def broken_by_value(value: Any) -> tuple[str, tuple[object, ...]] | None:
     return ("numel", (count,)) if count > MAXIMUM_NUMEL else None
 
 
-def broken_by_call(name: str, args: Sequence[Any]) -> tuple[str, tuple[object, ...]] | None:
+def broken_by_call(name: str | None, args: Sequence[Any]) -> tuple[str, tuple[object, ...]] | None:
     """The rule that a call of a function of the language breaks."""
     if name == "arange" and len(args) == 2:
         low, high = (unwrap(a) for a in args)

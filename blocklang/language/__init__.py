@@ -21,6 +21,7 @@ from blocklang.language.dtypes import (
     bfloat16,
     block_type,
     const,
+    constexpr_type,
     dtype,
     float8e4b8,
     float8e4b15,
@@ -37,10 +38,14 @@ from blocklang.language.dtypes import (
     int64,
     pi32_t,
     pointer_type,
+    str_to_ty,
+    tensor_descriptor_type,
+    tuple_type,
     uint8,
     uint16,
     uint32,
     uint64,
+    void,
 )
 from blocklang.language.tensor import tensor, to_tensor  # first of those below: they need the class
 
@@ -111,6 +116,7 @@ from blocklang.language.maths import (
     where,
 )
 from blocklang.language.memory import load, store
+from blocklang.language.named import add, mul, slice, sub
 from blocklang.language.order import bitonic_merge, gather, histogram, sort, topk
 from blocklang.language.random import (
     pair_uniform_to_normal,
@@ -148,7 +154,7 @@ from blocklang.language.shape import (
 from blocklang.language.standard import cdiv, next_power_of_2, sigmoid, softmax, swizzle2d
 from blocklang.language.unsupported import NOT_BUILT_YET
 
-from blocklang.language import extra  # isort: skip
+from blocklang.language import extra, target_info  # isort: skip
 from blocklang.language.inline_asm import inline_asm_elementwise  # isort: skip
 
 _MATH = (
@@ -167,6 +173,7 @@ __all__ = [
     "PropagateNan",
     "_aggregate",
     "abs",
+    "add",
     "advance",
     "arange",
     "argmax",
@@ -195,6 +202,7 @@ __all__ = [
     "const",
     "constexpr",
     "constexpr_function",
+    "constexpr_type",
     "core",
     "cos",
     "cumprod",
@@ -253,6 +261,7 @@ __all__ = [
     "maximum",
     "min",
     "minimum",
+    "mul",
     "multiple_of",
     "next_power_of_2",
     "num_programs",
@@ -278,6 +287,7 @@ __all__ = [
     "rsqrt",
     "sigmoid",
     "sin",
+    "slice",
     "softmax",
     "sort",
     "split",
@@ -289,17 +299,22 @@ __all__ = [
     "static_range",
     "store",
     "store_tensor_descriptor",
+    "str_to_ty",
+    "sub",
     "sum",
     "swizzle2d",
     "tan",
     "tanh",
+    "target_info",
     "tensor",
     "tensor_descriptor",
+    "tensor_descriptor_type",
     "to_tensor",
     "topk",
     "trans",
     "trunc",
     "tuple",
+    "tuple_type",
     "uint8",
     "uint16",
     "uint32",
@@ -309,6 +324,7 @@ __all__ = [
     "unsqueeze",
     "use_builder",
     "view",
+    "void",
     "where",
     "xor_sum",
     "zeros",

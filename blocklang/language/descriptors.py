@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from blocklang.diagnostics import CompilationError
+from blocklang.language import atomics
 from blocklang.language import dtypes as tl
 from blocklang.language.broadcasting import spread
 from blocklang.language.casting import cast_element
 from blocklang.language.constexpr import constexpr, describe, is_one, static_choice, unwrap
-from blocklang.language.dtypes import block_type
+from blocklang.language.dtypes import block_type, tensor_descriptor_type
 from blocklang.language.memory import write_block
 from blocklang.language.registry import builtin
 from blocklang.language.shape import block_shape as shape_of_block
@@ -70,6 +71,11 @@ class tensor_descriptor(Window):
     def block_type(self) -> block_type:
         """The type of a block."""
         return block_type(self.dtype, self.extents)
+
+    @property
+    def type(self) -> tensor_descriptor_type:
+        """Its type, which knows that of a block."""
+        return tensor_descriptor_type(self.block_type)
 
     def parts(self) -> tuple[Any, ...]:
         return self.base, self.shape, self.strides
@@ -179,36 +185,44 @@ class tensor_descriptor(Window):
 
     # ---- atomic operations ----
 
-    def atomic_add(self, offsets: Any, value: Any) -> NoReturn:
-        """Not built yet."""
-        _no_atomics("atomic_add")
+    def atomic_add(self, offsets: Any, value: Any) -> None:
+        """Add a block to the one that starts at an index; lanes outside of the array are dropped.
 
-    def atomic_min(self, offsets: Any, value: Any) -> NoReturn:
-        """Not built yet."""
-        _no_atomics("atomic_min")
+        Args:
+            offsets: the index of its first element along each axis, 32-bit.
+            value: a block of the descriptor's block shape, cast to the element type.
+        """
+        self._atomic("atomic_add", offsets, value)
 
-    def atomic_max(self, offsets: Any, value: Any) -> NoReturn:
-        """Not built yet."""
-        _no_atomics("atomic_max")
+    def atomic_min(self, offsets: Any, value: Any) -> None:
+        """Leave the smaller elements; otherwise as `atomic_add`."""
+        self._atomic("atomic_min", offsets, value)
 
-    def atomic_and(self, offsets: Any, value: Any) -> NoReturn:
-        """Not built yet."""
-        _no_atomics("atomic_and")
+    def atomic_max(self, offsets: Any, value: Any) -> None:
+        """Leave the larger elements; otherwise as `atomic_add`."""
+        self._atomic("atomic_max", offsets, value)
 
-    def atomic_or(self, offsets: Any, value: Any) -> NoReturn:
-        """Not built yet."""
-        _no_atomics("atomic_or")
+    def atomic_and(self, offsets: Any, value: Any) -> None:
+        """Leave the bitwise and; otherwise as `atomic_add`."""
+        self._atomic("atomic_and", offsets, value)
 
-    def atomic_xor(self, offsets: Any, value: Any) -> NoReturn:
-        """Not built yet."""
-        _no_atomics("atomic_xor")
+    def atomic_or(self, offsets: Any, value: Any) -> None:
+        """Leave the bitwise or; otherwise as `atomic_add`."""
+        self._atomic("atomic_or", offsets, value)
 
+    def atomic_xor(self, offsets: Any, value: Any) -> None:
+        """Leave the bitwise exclusive or; otherwise as `atomic_add`."""
+        self._atomic("atomic_xor", offsets, value)
 
-def _no_atomics(name: str) -> NoReturn:
-    raise CompilationError(
-        f"`{name}` of a tensor descriptor is not built yet",
-        help="write one partial result per program, and combine them in a second kernel",
-    )
+    def _atomic(self, name: str, offsets: Any, value: Any) -> None:
+        operand = self._cast(value)
+        if shape_of_block(operand) != self.extents:
+            raise CompilationError(
+                f"{name} got {operand.value.type} for {self}",
+                help="the shapes must be equal; reshape or broadcast the value",
+            )
+        pointers, mask = self._lanes(_starts(offsets, len(self.extents), name))
+        getattr(atomics, name)(pointers, operand, mask)
 
 
 def _starts(offsets: Any, rank: int, what: str) -> list[tensor]:

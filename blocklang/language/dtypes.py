@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -31,6 +32,15 @@ class dtype:
         fp_mantissa_width: explicit bits of a float's mantissa.
         exponent_bias: bias of a float's exponent.
     """
+
+    SINT_TYPES: ClassVar[tuple[str, ...]] = ("int8", "int16", "int32", "int64")
+    UINT_TYPES: ClassVar[tuple[str, ...]] = ("int1", "uint8", "uint16", "uint32", "uint64")
+    FP_TYPES: ClassVar[tuple[str, ...]] = (
+        *("fp8e4b15", "fp8e4nv", "fp8e4b8", "fp8e5", "fp8e5b16"),
+        *("fp16", "bf16", "fp32", "fp64"),
+    )
+    STANDARD_FP_TYPES: ClassVar[tuple[str, ...]] = ("fp16", "bf16", "fp32", "fp64")
+    OTHER_TYPES: ClassVar[tuple[str, ...]] = ("void",)
 
     class SIGNEDNESS(enum.Enum):
         SIGNED = 0
@@ -112,6 +122,18 @@ class dtype:
         """Bytes of one element in memory."""
         return self.ir_type.bytes
 
+    @property
+    def cache_key_part(self) -> str:
+        """What tells it from other types in a key."""
+        return self.name
+
+    def codegen_name(self) -> str:
+        return self.name
+
+    def mangle(self) -> str:
+        """Its name as a part of an identifier."""
+        return re.sub(r"\W+", "_", self.name).strip("_")
+
     def kind(self) -> dtype.KIND:
         if self.is_floating():
             return self.KIND.FLOATING
@@ -143,6 +165,9 @@ class dtype:
         return False
 
     def is_block(self) -> bool:
+        return False
+
+    def is_void(self) -> bool:
         return False
 
     def is_const(self) -> bool:
@@ -318,6 +343,11 @@ class block_type(dtype):
     def numel(self) -> int:
         return math.prod(self._shape)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a block in memory."""
+        return self.numel * self._element.itemsize
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, dtype):
             return NotImplemented
@@ -356,6 +386,85 @@ class block_type(dtype):
         return self.is_int1()
 
 
+class void_type(dtype):
+    """The type of what a function without a result gives; no value has it."""
+
+    def __init__(self) -> None:
+        self.name = "void"
+        self.primitive_bitwidth = 0
+
+    def is_void(self) -> bool:
+        return True
+
+    def is_floating(self) -> bool:
+        return False
+
+    def is_int(self) -> bool:
+        return False
+
+    def is_int_signed(self) -> bool:
+        return False
+
+    def is_int_unsigned(self) -> bool:
+        return False
+
+
+class constexpr_type:
+    """The type of one compile-time value: two are equal if their values are."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, constexpr_type) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return f"constexpr_type[{self.value}]"
+
+
+class tuple_type:
+    """The types of a tuple's elements, and their names if it has names."""
+
+    def __init__(self, types: Sequence[object], fields: Sequence[str] | None = None) -> None:
+        self.types = tuple(types)
+        self.fields = None if fields is None else tuple(fields)
+        self.name = f"[{', '.join(map(str, self.types))}]"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, tuple_type) and (self.types, self.fields) == (other.types, other.fields)
+
+    def __hash__(self) -> int:
+        return hash(self.types)
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    def __getitem__(self, index: int) -> object:
+        return self.types[index]
+
+    def __repr__(self) -> str:
+        return f"tuple_type{self.name}"
+
+
+class tensor_descriptor_type:
+    """The type of a tensor descriptor: that of its blocks."""
+
+    def __init__(self, block_type: block_type) -> None:
+        self.block_type = block_type
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, tensor_descriptor_type) and self.block_type == other.block_type
+
+    def __hash__(self) -> int:
+        return hash(self.block_type)
+
+    def __repr__(self) -> str:
+        return f"tensor_descriptor<{self.block_type}>"
+
+
 class const:
     """Annotation of a pointer parameter that the kernel only reads: `x: tl.const`."""
 
@@ -370,6 +479,7 @@ bfloat16 = dtype("bf16")
 float32 = dtype("fp32")
 float64 = dtype("fp64")
 pi32_t = pointer_type(int32)
+void = void_type()
 
 DTYPES: tuple[dtype, ...] = (
     int1,
@@ -405,3 +515,16 @@ def element_ir_type(type_: dtype) -> ir.ScalarType | ir.PointerType:
 def ir_type(type_: dtype) -> ir.Type:
     """The IR type that `type_` stands for."""
     return ir.with_shape(element_ir_type(type_), type_.shape)
+
+
+def str_to_ty(name: str, c: object = None) -> dtype:
+    """The type that a signature names: `i32`, `fp16`, `*fp32`, `*ki8` for a pointer that is only read."""
+    if name.startswith("*"):
+        const = name.startswith("*k")
+        return pointer_type(str_to_ty(name[2 if const else 1 :], c), const=const)
+    if name == "void":
+        return void
+    short = name[1:] if name[:1] in ("i", "u") else ""
+    if short.isdecimal():
+        return dtype("int1" if short == "1" else f"{'u' if name[0] == 'u' else ''}int{short}")
+    return dtype(name)

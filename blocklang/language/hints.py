@@ -100,15 +100,19 @@ def static_assert(cond: Any, msg: Any = "") -> None:
 
 
 @builtin
-def static_print(*values: Any, sep: Any = " ", end: Any = "\n") -> None:
+def static_print(*values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False) -> None:
     """Print compile-time values, and the types of run-time values, while the kernel is compiled.
+
+    Args:
+        sep, end, file, flush: as of Python's `print`.
 
     Example:
         tl.static_print("BLOCK is", BLOCK)
     """
     if is_silent():
         return
-    print(*(unwrap(v) for v in values), sep=str(unwrap(sep)), end=str(unwrap(end)))
+    texts = [unwrap(v) for v in values]
+    print(*texts, sep=str(unwrap(sep)), end=str(unwrap(end)), file=unwrap(file), flush=bool(unwrap(flush)))
 
 
 @dataclass(frozen=True)

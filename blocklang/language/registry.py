@@ -49,6 +49,12 @@ def library_function(function: FunctionT) -> FunctionT:
     return function
 
 
+def is_library_function(function: object) -> bool:
+    """True for a function of a library, unless the language has it too."""
+    name = getattr(function, "__name__", "")
+    return LIBRARY.get(name) is function and BUILTINS.get(name) is not function
+
+
 def is_builtin(function: object) -> bool:
     """True for a function of the language, or of a library beside it."""
     name = getattr(function, "__name__", "")

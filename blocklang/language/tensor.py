@@ -201,6 +201,21 @@ class tensor:
 
     # The functions of the language that are methods too; their documentation is the function's.
 
+    def store(
+        self,
+        value: Any,
+        mask: Any = None,
+        boundary_check: Any = (),
+        cache_modifier: Any = "",
+        eviction_policy: Any = "",
+    ) -> None:
+        """See `store`."""
+        memory.store(self, value, mask, boundary_check, cache_modifier, eviction_policy)
+
+    def cdiv(self, div: Any) -> Any:
+        """See `cdiv`."""
+        return standard.cdiv(self, div)
+
     def to(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> tensor:
         """See `cast`."""
         return casting.cast(self, dtype, fp_downcast_rounding, bitcast)
@@ -499,4 +514,15 @@ def is_block(value: tensor) -> bool:
 
 
 # These modules need the class above, and the class calls them.
-from blocklang.language import arithmetic, atomics, casting, maths, order, reduction, scan, shape, standard  # noqa: E402
+from blocklang.language import (  # noqa: E402  # noqa: E402
+    arithmetic,
+    atomics,
+    casting,
+    maths,
+    memory,
+    order,
+    reduction,
+    scan,
+    shape,
+    standard,
+)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 NOT_BUILT_YET: dict[str, str | None] = {
-    **dict.fromkeys(("add", "sub", "mul"), "write the operator"),
-    **dict.fromkeys(
-        ("tuple_type", "slice", "void", "constexpr_type", "function_type"), "write a Python tuple"
-    ),
-    "target_info": "there is one target, the CPU",
+    "extern_elementwise": "there is no bitcode to link; see tl.extra.libdevice for its functions",
+    "function_type": "annotate the parameter `tl.constexpr`",
 }

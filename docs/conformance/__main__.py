@@ -17,7 +17,9 @@ TARGET = Path(__file__).resolve().parents[1] / "conformance.md"
 def main() -> int:
     """Command line entry; the exit status is 1 for a stale page, or a row that failed."""
     parser = argparse.ArgumentParser(prog="python -m docs.conformance", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; compare rows and states, not times")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; compare rows and states, not times"
+    )
     parser.add_argument("--only", default="", help="show the rows whose group or name has this text in it")
     options = parser.parse_args()
     rows = [r for r in all_rows() if options.only in f"{r.group}: {r.name}"]

@@ -36,13 +36,14 @@ DTYPES: dict[str, np.dtype[Any]] = {
 }
 # One program's lanes when a probe is checked, and when it is timed.
 LANES, PROGRAMS = 64, 2
-TIMED_LANES, TIMED_PROGRAMS = 1024, 64
-_REPEATS = 8  # launches of so much work hide what a launch itself costs
+TIMED_LANES, TIMED_PROGRAMS = 8192, 8
+# A launch does the work so often that it takes this long: what a launch itself costs is not a lane's.
+_SECONDS, _MOST_REPEATS, _MEASUREMENTS = 5e-4, 64, 8
 _INPUTS = "xyz"
 
 
 def sample(dtype: str, count: int, seed: int) -> Array:
-    """Ordinary numbers of a type: floats in [0.1, 2.1), integers in [1, 50) and, if signed, their negatives."""
+    """Ordinary numbers of a type: floats in [0.1, 2.1), integers in [1, 50) or (-50, 50)."""
     generator = np.random.default_rng(seed)
     kind = DTYPES[dtype]
     if dtype == "int1":
@@ -72,9 +73,9 @@ class Kernel:
         code: statements; `X`, `Y`, `Z`, `O` are pointers, `i` the lanes' indices, `N` their number.
         inputs: dtypes of x, y, z, or arrays instead of samples.
         out: dtype of the result.
-        shape: "lanes", "programs" (one number each) or the shape of a result of one program.
-        wanted: the reference: arrays (programs, N) to an array of the result's shape. With a shape of its own,
-            there is one program, and the arrays have one axis. None: both modes agree, and that is all.
+        shape: "lanes", "programs" (one number each) or the shape of one program's result.
+        wanted: the reference: arrays (programs, N) to an array of the result's shape. With a shape of its
+            own, there is one program, and the arrays have one axis. None: both modes agree, that is all.
         rtol: how far a float may be from the reference; 0 is bit for bit.
         numpy: what to time beside the kernel; True is `wanted`.
         prelude: text of the module before the kernel.
@@ -100,7 +101,9 @@ class Kernel:
         """The text of the module."""
         names = _INPUTS[: len(self.inputs)]
         pointers = "".join(f"{n.upper()}, " for n in names)
-        loads = "".join(f"    {n} = tl.load({n.upper()} + i)\n" for n in names if re.search(rf"\b{n}\b", self.code))
+        loads = "".join(
+            f"    {n} = tl.load({n.upper()} + i)\n" for n in names if re.search(rf"\b{n}\b", self.code)
+        )
         code = textwrap.indent(textwrap.dedent(self.code).strip(), "    ")
         arguments = f"{self.arguments}, " if self.arguments else ""
         return (
@@ -160,13 +163,15 @@ class Kernel:
             wanted = np.asarray(self.wanted(*arrays))
         assert wanted.shape == native.shape, f"the reference has shape {wanted.shape}"
         if self.rtol:
-            np.testing.assert_allclose(native.astype(np.float64), wanted.astype(np.float64), self.rtol, self.rtol)
+            np.testing.assert_allclose(
+                native.astype(np.float64), wanted.astype(np.float64), self.rtol, self.rtol
+            )
         else:
             np.testing.assert_array_equal(comparable(native), comparable(wanted.astype(native.dtype)))
 
     def time(self) -> Times | None:
         """2^16 lanes on one thread; NumPy's function on the same arrays."""
-        if not isinstance(self.shape, str) or self.stores:
+        if not isinstance(self.shape, str) or self.stores or "print(" in self.code:
             return None
         programs, lanes = TIMED_PROGRAMS, TIMED_LANES
         kernel = bl.jit(strict=self.strict)(define(self.source())["kernel"])
@@ -174,15 +179,20 @@ class Kernel:
         result = self._result(programs, lanes)
         options = {**self.options, "num_threads": 1}
 
+        repeats = 1
+
         def launch() -> None:
-            kernel[(programs, _REPEATS)](*arrays, result, *self.values, N=lanes, **options)
+            kernel[(programs, repeats)](*arrays, result, *self.values, N=lanes, **options)
 
         function = self.wanted if self.numpy is True else self.numpy or None
         with np.errstate(all="ignore"):
             launch()
+            repeats = max(1, min(_MOST_REPEATS, int(_SECONDS / min(_seconds(launch) for _ in range(3)))))
+            launch()
+            repeats = max(1, min(_MOST_REPEATS, int(repeats * _SECONDS / _seconds(launch))))
             ours, theirs = [], []
-            for _ in range(12):
-                ours.append(_seconds(launch) / _REPEATS)
+            for _ in range(_MEASUREMENTS):
+                ours.append(_seconds(launch) / repeats)
                 if function:
                     theirs.append(_seconds(lambda: function(*arrays)))
         scale = 1e9 / (programs * lanes)

@@ -63,6 +63,10 @@ class Outcome:
     times: Times | None = None
 
 
+class MissingName(Exception):
+    """A name that is not there, and says so."""
+
+
 @dataclass(frozen=True)
 class Host:
     """A probe of a name outside kernels: a function that asserts."""

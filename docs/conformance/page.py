@@ -13,15 +13,16 @@ _INTRODUCTION = """\
 
 <!-- Written by `python -m docs.conformance`. -->
 
-Every name of Triton 3.7's surface, and what running a small probe of it showed. A row is **native** if the probe
-compiles, the compiled kernel and the interpreter give the same bits, and these are the reference's (NumPy's, a
-few ULP where the reference is itself an approximation). A row that NumPy computes faster is **slower than NumPy**,
-and does not count as native. A row that is **refused** gives an error that names the construct. There is no row
-that is accepted and ignored where it has a numeric meaning. For a rule that forbids something, native means that
-it is refused as the rule says.
+Every name of Triton 3.7's surface, and what running a small probe of it showed. A row is **native** if the
+probe compiles, the compiled kernel and the interpreter give the same bits, and these are the reference's
+(NumPy's, a few ULP where the reference is itself an approximation). A row that NumPy computes faster is
+**slower than NumPy**, and does not count as native. A row that is **refused** gives an error that names the
+construct. There is no row that is accepted and ignored where it has a numeric meaning. For a rule that
+forbids something, native means that it is refused as the rule says.
 
-ns: nanoseconds per lane of 2^16 lanes on one thread, loads and stores included, and beside it NumPy's on the same
-arrays, where NumPy has the function. Times are those of the machine that wrote the page.
+ns: nanoseconds per lane of 2^16 lanes on one thread, loads and stores included, and beside it NumPy's on
+the same arrays, where NumPy has the function; the cost of a launch is left out. Slower is: by more than a
+tenth. Times are those of the machine that wrote the page.
 """
 
 
@@ -73,7 +74,9 @@ def states_of(page: str) -> dict[tuple[str, str], str]:
             continue
         for name, state in re.findall(r"^\| `(.*?)` \| (.*?) \| [^|]*\| ?[^|]*\|$", body, re.MULTILINE):
             native = state in (State.NATIVE.value, State.SLOWER.value)
-            states[group, name.replace("\\|", "|")] = State.NATIVE.value if native else state.replace("\\|", "|")
+            states[group, name.replace("\\|", "|")] = (
+                State.NATIVE.value if native else state.replace("\\|", "|")
+            )
     return states
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import blocklang.triton as triton
 from docs.conformance.kernels import Array
-from docs.conformance.model import Host, Row
+from docs.conformance.model import Host, MissingName, Row
 from docs.conformance.sources import define
 
 _SOURCE = """
@@ -42,15 +42,25 @@ def _options() -> dict[str, Callable[[], object]]:
         "jit(launch_metadata)": lambda: _launch(_kernel("(launch_metadata=lambda g, m, a: {})")),
         "jit(do_not_specialize)": lambda: _launch(_kernel("(do_not_specialize=['n'])")),
         "jit(do_not_specialize by index)": lambda: _launch(_kernel("(do_not_specialize=[2])")),
-        "jit(do_not_specialize_on_alignment)": lambda: _launch(_kernel("(do_not_specialize_on_alignment=['X'])")),
+        "jit(do_not_specialize_on_alignment)": lambda: _launch(
+            _kernel("(do_not_specialize_on_alignment=['X'])")
+        ),
         "jit(debug)": lambda: _launch(_kernel("(debug=True)")),
         "jit(noinline)": lambda: _launch(_kernel("(noinline=False)")),
     }
     for name, value in (
-        ("num_warps", 4), ("num_stages", 3), ("num_ctas", 1), ("maxnreg", 128), ("enable_fp_fusion", False),
-        ("debug", True), ("sanitize_overflow", False), ("sanitize_overflow", True), ("launch_cooperative_grid", False),
-        ("launch_cooperative_grid", True), ("launch_pdl", True),
-    ):  # fmt: skip
+        ("num_warps", 4),
+        ("num_stages", 3),
+        ("num_ctas", 1),
+        ("maxnreg", 128),
+        ("enable_fp_fusion", False),
+        ("debug", True),
+        ("sanitize_overflow", False),
+        ("sanitize_overflow", True),
+        ("launch_cooperative_grid", False),
+        ("launch_cooperative_grid", True),
+        ("launch_pdl", True),
+    ):
         table[f"launch({name}={value})"] = lambda n=name, v=value: _launch(_kernel(), **{n: v})  # type: ignore[misc]
     return table
 
@@ -69,10 +79,8 @@ def _value_of(argument: Any, annotation: str = "") -> Any:
         f"""
         @triton.jit
         def kernel(O, a{annotation}):
-            name: tl.constexpr = str(a.dtype)
-            tl.store(O, NAMES.index(name))
-        """.replace("NAMES.index(name)", "find(name)")
-        + """
+            tl.store(O, find(a.dtype))
+
         NAMES = ("int1", "int32", "int64", "uint64", "fp32", "fp64", "uint32")
         @triton.constexpr_function
         def find(name):
@@ -105,7 +113,9 @@ def _grids() -> dict[str, Callable[[], object]]:
         "an annotation by name": lambda: _value_of(7, ": 'i64'") == "int64",
         "an annotation tl.int64": lambda: _value_of(7, ": tl.int64") == "int64",
         "a bool is int1": lambda: _value_of(True) == "int1",
-        "an unknown keyword is a KeyError": lambda: _raises(lambda: _launch(_kernel(), no_such_option=1), KeyError),
+        "an unknown keyword is a KeyError": lambda: _raises(
+            lambda: _launch(_kernel(), no_such_option=1), KeyError
+        ),
         "num_warps=3 is refused": lambda: _raises(lambda: _launch(_kernel(), num_warps=3), Exception),
         "calling a kernel is an error": lambda: _raises(lambda: _kernel()(1), RuntimeError),
         "a global changed after the first launch": _changed_global,
@@ -174,13 +184,42 @@ def _function() -> dict[str, Callable[[], object]]:
         "parse": lambda: _kernel().parse(),
         "__name__": lambda: _kernel().__name__ == "kernel",
     }
-    for name in ("fn", "params", "signature", "src", "cache_key", "used_global_vals", "device_caches", "preload", "repr",
-                 "type", "is_gluon", "create_binder", "get_capture_scope"):  # fmt: skip
+    for name in (
+        "fn",
+        "params",
+        "signature",
+        "src",
+        "cache_key",
+        "used_global_vals",
+        "device_caches",
+        "preload",
+        "repr",
+        "type",
+        "is_gluon",
+    ):
         table[name] = attribute(name)
-    for name in ("name", "is_constexpr", "do_not_specialize", "default", "num", "annotation", "has_default",
-                 "do_not_specialize_on_alignment", "annotation_type", "is_const"):  # fmt: skip
+    for name in (
+        "name",
+        "is_constexpr",
+        "do_not_specialize",
+        "default",
+        "num",
+        "annotation",
+        "has_default",
+        "do_not_specialize_on_alignment",
+    ):
         table[f"params[k].{name}"] = parameter(name)
-    for name in ("asm", "metadata", "name", "n_regs", "n_spills", "hash", "metadata.num_warps", "metadata.shared"):
+    for name in (
+        "asm",
+        "metadata",
+        "name",
+        "n_regs",
+        "n_spills",
+        "hash",
+        "metadata.num_warps",
+        "metadata.shared",
+    ):
+
         def probe(name: str = name) -> None:
             value: Any = _launch(_kernel())
             for part in name.split("."):
@@ -198,7 +237,9 @@ def _relaunch() -> bool:
     return bool((out == 2).all())
 
 
-def _tuned(key: tuple[str, ...] = ("n",), configs: int = 2, config: dict[str, Any] | None = None, **options: Any) -> Any:
+def _tuned(
+    key: tuple[str, ...] = ("n",), configs: int = 2, config: dict[str, Any] | None = None, **options: Any
+) -> Any:
     chosen = [triton.Config({"N": 16 << k}, **(config or {})) for k in range(configs)]
     options.setdefault("do_bench", lambda call, quantiles: (call(), [1.0, 1.0, 1.0])[1])
     return triton.autotune(configs=chosen, key=list(key), **options)(_kernel())
@@ -218,7 +259,9 @@ def _autotune() -> dict[str, Callable[[], object]]:
     table: dict[str, Callable[[], object]] = {
         "autotune(configs, key)": lambda: _launch_tuned(_tuned()).best_config.kwargs["N"] in (16, 32),
         "autotune of one config": lambda: _launch_tuned(_tuned(configs=1)),
-        "autotune(prune_configs_by early_config_prune)": prune(early_config_prune=lambda configs, args, **k: configs[:1]),
+        "autotune(prune_configs_by early_config_prune)": prune(
+            early_config_prune=lambda configs, args, **k: configs[:1]
+        ),
         "autotune(prune_configs_by perf_model, top_k)": prune(perf_model=lambda **k: k["N"], top_k=1),
         "autotune(reset_to_zero)": lambda: _launch_tuned(_tuned(reset_to_zero=["O"])),
         "autotune(restore_value)": lambda: _launch_tuned(_tuned(restore_value=["O"])),
@@ -232,8 +275,14 @@ def _autotune() -> dict[str, Callable[[], object]]:
         "heuristics over autotune": _heuristics_over_autotune,
         "Config.all_kwargs": lambda: triton.Config({"N": 1}).all_kwargs()["num_warps"] == 4,
     }
-    for name, value in (("num_warps", 2), ("num_stages", 2), ("num_ctas", 1), ("maxnreg", 64),
-                        ("pre_hook", lambda args: None), ("ir_override", None)):  # fmt: skip
+    for name, value in (
+        ("num_warps", 2),
+        ("num_stages", 2),
+        ("num_ctas", 1),
+        ("maxnreg", 64),
+        ("pre_hook", lambda args: None),
+        ("ir_override", None),
+    ):
         table[f"Config({name})"] = lambda n=name, v=value: _launch_tuned(_tuned(config={n: v}))  # type: ignore[misc]
     for name in ("best_config", "cache", "configs", "fn", "base_fn", "arg_names", "keys"):
         table[f"Autotuner.{name}"] = lambda n=name: getattr(_launch_tuned(_tuned()), n)  # type: ignore[misc]
@@ -284,9 +333,16 @@ def _from_tensor() -> bool:
 
 def _report() -> None:
     mark = triton.testing.perf_report(
-        triton.testing.Benchmark(x_names=["n"], x_vals=[1], line_arg="p", line_vals=["a"], line_names=["A"],
-            plot_name="plot", args={})
-    )  # fmt: skip
+        triton.testing.Benchmark(
+            x_names=["n"],
+            x_vals=[1],
+            line_arg="p",
+            line_vals=["a"],
+            line_names=["A"],
+            plot_name="plot",
+            args={},
+        )
+    )
     with tempfile.TemporaryDirectory() as folder:
         mark(lambda n, p: (1.0, 1.0, 1.0)).run(print_data=False, save_path=folder)
 
@@ -301,11 +357,10 @@ class _Tensor:
     """What `reinterpret` wants to see of a tensor."""
 
     def __init__(self, array: Array) -> None:
-        self.array, self.dtype, self.shape = array, array.dtype, array.shape
-        self.device = "cpu"
+        self.data, self.dtype, self.shape, self.device = array, array.dtype, array.shape, "cpu"
 
     def data_ptr(self) -> int:
-        return int(self.array.ctypes.data)
+        return int(self.data.ctypes.data)
 
 
 def _names() -> dict[str, Callable[[], object]]:
@@ -322,10 +377,16 @@ def _names() -> dict[str, Callable[[], object]]:
         "tools.tensor_descriptor.TensorDescriptor.from_tensor": _from_tensor,
         "testing.do_bench": lambda: bench(lambda: None, warmup=0, rep=1) >= 0,
         "testing.do_bench(grad_to_none)": lambda: bench(lambda: None, warmup=0, rep=1, grad_to_none=[]) >= 0,
-        "testing.do_bench(quantiles)": lambda: len(bench(lambda: None, warmup=0, rep=1, quantiles=[0.1, 0.9])) == 2,
-        "testing.do_bench(return_mode)": lambda: bench(lambda: None, warmup=0, rep=1, return_mode="median") >= 0,
+        "testing.do_bench(quantiles)": lambda: (
+            len(bench(lambda: None, warmup=0, rep=1, quantiles=[0.1, 0.9])) == 2
+        ),
+        "testing.do_bench(return_mode)": lambda: (
+            bench(lambda: None, warmup=0, rep=1, return_mode="median") >= 0
+        ),
         "testing.do_bench_cudagraph": lambda: triton.testing.do_bench_cudagraph(lambda: None, rep=1) >= 0,
-        "testing.assert_close": lambda: triton.testing.assert_close(np.ones(2), np.ones(2), atol=0, rtol=0, err_msg=""),
+        "testing.assert_close": lambda: triton.testing.assert_close(
+            np.ones(2), np.ones(2), atol=0, rtol=0, err_msg=""
+        ),
         "testing.perf_report, testing.Benchmark": _report,
         "knobs.scope": lambda: triton.knobs.runtime.scope().__enter__(),
         "constexpr_function": lambda: triton.constexpr_function(lambda n: n + 1)(2) == 3,
@@ -336,23 +397,78 @@ def _names() -> dict[str, Callable[[], object]]:
     for name in ("CompilationError", "InterpreterError", "OutOfResources", "TritonError"):
         table[name] = lambda n=name: issubclass(getattr(triton, n), Exception)  # type: ignore[misc]
     for path in (
-        "JITFunction", "KernelInterface", "TensorWrapper", "FutureKernel", "AsyncCompileMode", "Config", "autotune",
-        "heuristics", "jit", "backends", "compiler", "errors", "language", "runtime", "testing", "tools", "knobs",
-        "knobs.amd", "knobs.autotuning", "knobs.build", "knobs.cache", "knobs.compilation", "knobs.language",
-        "knobs.nvidia", "knobs.proton", "knobs.redis", "knobs.runtime", "testing.Mark", "testing.get_dram_gbps",
-        "testing.get_max_simd_tflops", "testing.get_max_tensorcore_tflops", "testing.cuda_memcheck",
-        "testing.set_gpu_clock", "testing.nvsmi", "runtime.Autotuner", "runtime.Heuristics", "runtime.JITFunction",
-        "runtime.KernelInterface", "runtime.MockTensor", "runtime.OutOfResources", "runtime.InterpreterError",
-        "runtime.TensorWrapper", "runtime.RedisRemoteCacheBackend", "runtime.RemoteCacheBackend", "runtime.autotuner",
-        "runtime.build", "runtime.cache", "runtime.driver", "runtime.errors", "runtime.jit", "runtime.reinterpret",
-        "runtime.Config", "runtime.autotune", "runtime.heuristics",
-        "compiler.CompiledKernel", "compiler.ASTSource", "compiler.compile", "compiler.errors.CompilationError",
-        "compiler.errors.UnsupportedLanguageConstruct", "compiler.errors.CompileTimeAssertionFailure",
+        "JITFunction",
+        "KernelInterface",
+        "TensorWrapper",
+        "FutureKernel",
+        "AsyncCompileMode",
+        "Config",
+        "autotune",
+        "heuristics",
+        "jit",
+        "backends",
+        "compiler",
+        "errors",
+        "language",
+        "runtime",
+        "testing",
+        "tools",
+        "knobs",
+        "knobs.amd",
+        "knobs.autotuning",
+        "knobs.build",
+        "knobs.cache",
+        "knobs.compilation",
+        "knobs.language",
+        "knobs.nvidia",
+        "knobs.proton",
+        "knobs.redis",
+        "knobs.runtime",
+        "testing.Mark",
+        "testing.get_dram_gbps",
+        "testing.get_max_simd_tflops",
+        "testing.get_max_tensorcore_tflops",
+        "testing.cuda_memcheck",
+        "testing.set_gpu_clock",
+        "testing.nvsmi",
+        "runtime.Autotuner",
+        "runtime.Heuristics",
+        "runtime.JITFunction",
+        "runtime.KernelInterface",
+        "runtime.MockTensor",
+        "runtime.OutOfResources",
+        "runtime.InterpreterError",
+        "runtime.TensorWrapper",
+        "runtime.RedisRemoteCacheBackend",
+        "runtime.RemoteCacheBackend",
+        "runtime.autotuner",
+        "runtime.build",
+        "runtime.cache",
+        "runtime.driver",
+        "runtime.errors",
+        "runtime.jit",
+        "runtime.reinterpret",
+        "runtime.Config",
+        "runtime.autotune",
+        "runtime.heuristics",
+        "compiler.CompiledKernel",
+        "compiler.ASTSource",
+        "compiler.compile",
+        "compiler.errors.CompilationError",
+        "compiler.errors.UnsupportedLanguageConstruct",
+        "compiler.errors.CompileTimeAssertionFailure",
         "compiler.code_generator",
-    ):  # fmt: skip
+    ):
         table.setdefault(path, lambda p=path: _look_up(p))  # type: ignore[misc]
-    for name in ("get_current_target", "get_active_torch_device", "get_device_interface", "get_benchmarker",
-                 "get_current_device", "get_current_stream", "get_empty_cache_for_benchmark"):  # fmt: skip
+    for name in (
+        "get_current_target",
+        "get_active_torch_device",
+        "get_device_interface",
+        "get_benchmarker",
+        "get_current_device",
+        "get_current_stream",
+        "get_empty_cache_for_benchmark",
+    ):
         table[f"runtime.driver.active.{name}"] = lambda n=name: getattr(triton.runtime.driver.active, n)  # type: ignore[misc]
     table["runtime.driver.active.utils.get_device_properties"] = lambda: (
         triton.runtime.driver.active.utils.get_device_properties(0)["multiprocessor_count"] > 0
@@ -365,7 +481,10 @@ def _look_up(path: str) -> object:
     value: Any = triton
     for position, part in enumerate(path.split(".")):
         if not hasattr(value, part):
-            importlib.import_module("blocklang.triton." + ".".join(path.split(".")[: position + 1]))
+            try:
+                importlib.import_module("blocklang.triton." + ".".join(path.split(".")[: position + 1]))
+            except ImportError:
+                raise MissingName(f"there is no `triton.{path}`") from None
         value = getattr(value, part)
     return value
 

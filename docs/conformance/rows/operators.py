@@ -12,8 +12,8 @@ from docs.conformance.model import Row
 
 INTS = tuple(f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64))
 FLOATS = ("fp16", "bf16", "fp32", "fp64")
-_FLOAT_OPERATORS = {"+": np.add, "-": np.subtract, "*": np.multiply}
-_COMPARISONS = {
+_FLOAT_OPERATORS: dict[str, Callable[..., Any]] = {"+": np.add, "-": np.subtract, "*": np.multiply}
+_COMPARISONS: dict[str, Callable[..., Any]] = {
     "<": np.less,
     "<=": np.less_equal,
     ">": np.greater,
@@ -43,7 +43,9 @@ def _shift(x: Any, up: bool) -> Any:
 
 
 def _binary_rows() -> list[Row]:
-    rows = []
+    rows: list[Row] = []
+    bitwise: dict[str, Callable[..., Any]] = {"&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor}
+    logical: dict[str, Callable[..., Any]] = {"&": np.logical_and, "|": np.logical_or, "^": np.logical_xor}
 
     def add(symbol: str, dtype: str, out: str, function: Callable[..., Any], timed: bool = True) -> None:
         kernel = Kernel(f"r = x {symbol} y", (dtype, dtype), out, wanted=function, numpy=timed)
@@ -59,21 +61,29 @@ def _binary_rows() -> list[Row]:
             add(symbol, dtype, "int1", function)
     for dtype in INTS:
         add("//", dtype, dtype, _trunc_divide)
-        for symbol, function in {"&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor}.items():
+        for symbol, function in bitwise.items():
             add(symbol, dtype, dtype, function)
         for symbol, up in {"<<": True, ">>": False}.items():
-            kernel = Kernel(f"r = x {symbol} 3", (dtype,), dtype, wanted=lambda x, up=up: _shift(x, up), numpy=True)
+            kernel = Kernel(
+                f"r = x {symbol} 3", (dtype,), dtype, wanted=lambda x, up=up: _shift(x, up), numpy=True
+            )
             rows.append(Row("Operators", f"{dtype} {symbol}", kernel))
-        rows.append(Row("Operators", f"~{dtype}", Kernel("r = ~x", (dtype,), dtype, wanted=np.invert, numpy=True)))
-    for symbol, function in {"&": np.logical_and, "|": np.logical_or, "^": np.logical_xor}.items():
+        rows.append(
+            Row("Operators", f"~{dtype}", Kernel("r = ~x", (dtype,), dtype, wanted=np.invert, numpy=True))
+        )
+    for symbol, function in logical.items():
         add(symbol, "int1", "int1", function)
     for symbol, function in _COMPARISONS.items():
         add(symbol, "int1", "int1", function)
-    rows.append(Row("Operators", "~int1", Kernel("r = ~x", ("int1",), "int1", wanted=np.logical_not, numpy=True)))
+    rows.append(
+        Row("Operators", "~int1", Kernel("r = ~x", ("int1",), "int1", wanted=np.logical_not, numpy=True))
+    )
     for dtype in (*INTS, *FLOATS):
         kind = DTYPES[dtype].type
         wanted = lambda x, kind=kind: kind(0) - x  # noqa: E731
-        rows.append(Row("Operators", f"-{dtype}", Kernel("r = -x", (dtype,), dtype, wanted=wanted, numpy=True)))
+        rows.append(
+            Row("Operators", f"-{dtype}", Kernel("r = -x", (dtype,), dtype, wanted=wanted, numpy=True))
+        )
     return rows
 
 
@@ -82,20 +92,47 @@ def _rules() -> list[Row]:
     floats, ints = ("fp32",), ("int32",)
     both = ("int1", "int1")
     accepted: list[tuple[str, str, tuple[str, ...], str, Callable[..., Any] | None]] = [
-        ("// of constexprs floors", "k: tl.constexpr = -7 // 2\nr = x * 0 + k", ints, "int32", lambda x: x * 0 - 4),
-        ("% of constexprs is Python's", "k: tl.constexpr = -7 % 3\nr = x * 0 + k", ints, "int32", lambda x: x * 0 + 2),
+        (
+            "// of constexprs floors",
+            "k: tl.constexpr = -7 // 2\nr = x * 0 + k",
+            ints,
+            "int32",
+            lambda x: x * 0 - 4,
+        ),
+        (
+            "% of constexprs is Python's",
+            "k: tl.constexpr = -7 % 3\nr = x * 0 + k",
+            ints,
+            "int32",
+            lambda x: x * 0 + 2,
+        ),
         ("** of constexprs", "k: tl.constexpr = 2 ** 5\nr = x + k", ints, "int32", lambda x: x + 32),
         ("NaN != NaN", "n = x * float('nan')\nr = n != n", floats, "int1", lambda x: x == x),
         ("NaN < x is false", "r = x * float('nan') < x", floats, "int1", lambda x: x != x),
         ("not", "r = not x", ("int1",), "int1", np.logical_not),
         ("and", "r = x and y", both, "int1", np.logical_and),
         ("or", "r = x or y", both, "int1", np.logical_or),
-        ("and, or of constexprs are short", "r = x\nif N is None and N.no_such_name:\n    r = x * 2", floats, "fp32",
-         lambda x: x),
-        ("is None", "q: tl.constexpr = None\nif q is None:\n    r = x\nelse:\n    r = no_such_name", floats, "fp32",
-         lambda x: x),
-        ("is not None", "q: tl.constexpr = None\nr = x\nif q is not None:\n    r = no_such_name", floats, "fp32",
-         lambda x: x),
+        (
+            "and, or of constexprs are short",
+            "r = x\nif N is None and N.no_such_name:\n    r = x * 2",
+            floats,
+            "fp32",
+            lambda x: x,
+        ),
+        (
+            "is None",
+            "q: tl.constexpr = None\nif q is None:\n    r = x\nelse:\n    r = no_such_name",
+            floats,
+            "fp32",
+            lambda x: x,
+        ),
+        (
+            "is not None",
+            "q: tl.constexpr = None\nr = x\nif q is not None:\n    r = no_such_name",
+            floats,
+            "fp32",
+            lambda x: x,
+        ),
         ("reflected +", "r = 2.0 + x", floats, "fp32", lambda x: 2 + x),
         ("reflected -", "r = 2.0 - x", floats, "fp32", lambda x: 2 - x),
         ("reflected *", "r = 2.0 * x", floats, "fp32", lambda x: 2 * x),
@@ -114,18 +151,34 @@ def _rules() -> list[Row]:
         ("x[:, None]", "r = tl.sum(x[:, None], 1)", floats, "fp32", lambda x: x),
         ("t[k] of a tuple", "r = (i, x)[1]", floats, "fp32", lambda x: x),
         ("t[a:b] of a tuple", "r = (i, x, x)[1:2][0]", floats, "fp32", lambda x: x),
-        ("scalars splat", "r = x + tl.load(Y)", ("fp32", np.full(1, 3, np.float32)), "fp32", lambda x, y: x + 3),  # type: ignore[list-item]
-        ("ranks are padded on the left", "r = tl.sum(x[None, :] + tl.zeros([2, N], tl.float32), 0) * 0.5", floats,
-         "fp32", lambda x: x),
-        ("extent 1 is repeated", "r = tl.sum(x[:, None] + tl.zeros([N, 2], tl.float32), 1) * 0.5", floats, "fp32",
-         lambda x: x),
+        (
+            "scalars splat",
+            "r = x + tl.load(Y)",
+            ("fp32", np.full(1, 3, np.float32)),
+            "fp32",
+            lambda x, y: x + 3,
+        ),  # type: ignore[list-item]
+        (
+            "ranks are padded on the left",
+            "r = tl.sum(x[None, :] + tl.zeros([2, N], tl.float32), 0) * 0.5",
+            floats,
+            "fp32",
+            lambda x: x,
+        ),
+        (
+            "extent 1 is repeated",
+            "r = tl.sum(x[:, None] + tl.zeros([N, 2], tl.float32), 1) * 0.5",
+            floats,
+            "fp32",
+            lambda x: x,
+        ),
         (".T", "r = tl.sum(x[None, :].T, 1)", floats, "fp32", lambda x: x),
         (".shape", "tl.static_assert(x.shape[0] == N)\nr = x", floats, "fp32", lambda x: x),
         (".dtype", "tl.static_assert(x.dtype == tl.float32)\nr = x", floats, "fp32", lambda x: x),
         (".type", "tl.static_assert(x.type.scalar == tl.float32)\nr = x", floats, "fp32", lambda x: x),
         (".numel", "tl.static_assert(x.numel == N)\nr = x", floats, "fp32", lambda x: x),
         (".handle", "tl.static_assert(x.handle is not None)\nr = x", floats, "fp32", lambda x: x),
-    ]  # fmt: skip
+    ]
     rows = [Row(group, n, Kernel(code, inputs, out, wanted=w)) for n, code, inputs, out, w in accepted]
     rows += [
         Row(group, f"{name} is refused", Refuses(Kernel(code, inputs), message))
@@ -144,7 +197,12 @@ def _rules() -> list[Row]:
             ("x[...]", "r = x[...]", floats, "(?i)ellipsis|subscript|unsupported|\\.\\.\\."),
             ("x[k] = v", "x[0] = 1.0\nr = x", floats, "(?i)assign|item"),
             ("** of blocks", "r = x ** 2.0", floats, r"(?i)\*\*|pow"),
-            ("shapes that do not fit", "r = x + tl.zeros([2 * N], tl.float32)", floats, "(?i)shape|broadcast|extent"),
+            (
+                "shapes that do not fit",
+                "r = x + tl.zeros([2 * N], tl.float32)",
+                floats,
+                "(?i)shape|broadcast|extent",
+            ),
             ("broadcast_to of another rank", "r = tl.broadcast_to(x, [2, N])", floats, "(?i)rank"),
         )
     ]
@@ -188,9 +246,6 @@ def _method_rows() -> list[Row]:
         "trans": (f"{grid}r = g.trans().trans().reshape(N)", lambda x: x),
         "permute": (f"{grid}r = g.permute(1, 0).permute(1, 0).reshape(N)", lambda x: x),
         "split": ("a, b = x.reshape(N // 2, 2).split()\nr = tl.interleave(a, b)", lambda x: x),
-        "store": (None, None),
-        "item": (None, None),
-        "advance": (None, None),
     }
     rows = [
         Row(group, name, Kernel(code, wanted=wanted, rtol=ulp("fp32", 16)))
@@ -199,17 +254,45 @@ def _method_rows() -> list[Row]:
     ]
     scan = "@triton.jit\ndef add(a, b):\n    return a + b\n"
     rows += [
-        Row(group, "associative_scan", Kernel("r = x.associative_scan(0, add)", prelude=scan, rtol=1e-5,
-            wanted=lambda x: np.cumsum(x, 1))),
-        Row(group, "item", Kernel("r = tl.sum(x, 0, keep_dims=True).item()", shape="programs", rtol=1e-5,
-            wanted=lambda x: x.sum(1))),
-        Row(group, "store", Kernel("p = tl.make_block_ptr(O, [N], [1], [0], [N], [0])\np.store(x)", stores=True,
-            shape=(64,), wanted=lambda x: x)),
-        Row(group, "advance", Kernel("p = tl.make_block_ptr(X, [N], [1], [0], [N // 2], [0])\n"
-            "r = tl.load(p.advance([N // 2]))", shape=(32,), wanted=lambda x: x[32:])),
-        Row(group, "histogram", Kernel("r = x.histogram(64)", (np.arange(64, dtype=np.int32) // 2,), "int32", (64,),
-            wanted=lambda x: np.bincount(x, minlength=64))),
-    ]  # fmt: skip
+        Row(
+            group,
+            "associative_scan",
+            Kernel(
+                "r = x.associative_scan(0, add)", prelude=scan, rtol=1e-5, wanted=lambda x: np.cumsum(x, 1)
+            ),
+        ),
+        Row(
+            group,
+            "item",
+            Kernel(
+                "r = tl.sum(x, 0, keep_dims=True).item()",
+                shape="programs",
+                rtol=1e-5,
+                wanted=lambda x: x.sum(1),
+            ),
+        ),
+        Row(group, "store", Kernel("(O + i).store(x)", stores=True, wanted=lambda x: x)),
+        Row(
+            group,
+            "advance",
+            Kernel(
+                "p = tl.make_block_ptr(X, [N], [1], [0], [N // 2], [0])\nr = tl.load(p.advance([N // 2]))",
+                shape=(32,),
+                wanted=lambda x: x[32:],
+            ),
+        ),
+        Row(
+            group,
+            "histogram",
+            Kernel(
+                "r = x.histogram(64)",
+                (np.arange(64, dtype=np.int32) // 2,),
+                "int32",
+                (64,),
+                wanted=lambda x: np.bincount(x, minlength=64),
+            ),
+        ),
+    ]
     reductions: dict[str, tuple[str, Callable[..., Any], str]] = {
         "sum": ("r = x.sum(0)", lambda x: x.sum(1), "fp32"),
         "max": ("r = x.max(0)", lambda x: x.max(1), "fp32"),
@@ -217,26 +300,46 @@ def _method_rows() -> list[Row]:
         "argmax": ("r = x.argmax(0)", lambda x: x.argmax(1), "int32"),
         "argmin": ("r = x.argmin(0)", lambda x: x.argmin(1), "int32"),
         "reduce": ("r = x.reduce(0, add)", lambda x: x.sum(1), "fp32"),
-        "xor_sum": ("r = x.to(tl.int32).xor_sum(0)", lambda x: np.bitwise_xor.reduce(x.astype(int), 1), "int32"),
-        "reduce_or": ("r = x.to(tl.int32).reduce_or(0)", lambda x: np.bitwise_or.reduce(x.astype(int), 1), "int32"),
+        "xor_sum": (
+            "r = x.to(tl.int32).xor_sum(0)",
+            lambda x: np.bitwise_xor.reduce(x.astype(int), 1),
+            "int32",
+        ),
+        "reduce_or": (
+            "r = x.to(tl.int32).reduce_or(0)",
+            lambda x: np.bitwise_or.reduce(x.astype(int), 1),
+            "int32",
+        ),
     }
     rows += [
         Row(group, n, Kernel(code, out=out, shape="programs", wanted=w, prelude=scan, rtol=1e-5))
         for n, (code, w, out) in reductions.items()
     ]
     operations: dict[str, tuple[str, Callable[..., Any]]] = {
-        "atomic_add": ("5", lambda x: x + 5), "atomic_max": ("5", lambda x: np.maximum(x, 5)),
-        "atomic_min": ("5", lambda x: np.minimum(x, 5)), "atomic_and": ("5", lambda x: x & 5),
-        "atomic_or": ("5", lambda x: x | 5), "atomic_xor": ("5", lambda x: x ^ 5),
+        "atomic_add": ("5", lambda x: x + 5),
+        "atomic_max": ("5", lambda x: np.maximum(x, 5)),
+        "atomic_min": ("5", lambda x: np.minimum(x, 5)),
+        "atomic_and": ("5", lambda x: x & 5),
+        "atomic_or": ("5", lambda x: x | 5),
+        "atomic_xor": ("5", lambda x: x ^ 5),
         "atomic_xchg": ("5", lambda x: x * 0 + 5),
-    }  # fmt: skip
+    }
     for n, (value, w) in operations.items():
         code = f"tl.store(O + i, x)\n(O + i).{n}({value})"
         rows.append(Row(group, n, Kernel(code, ("int32",), "int32", stores=True, wanted=w)))
     rows.append(
-        Row(group, "atomic_cas", Kernel("tl.store(O + i, x)\n(O + i).atomic_cas(x, 5)", ("int32",), "int32",
-            stores=True, wanted=lambda x: x * 0 + 5))
-    )  # fmt: skip
+        Row(
+            group,
+            "atomic_cas",
+            Kernel(
+                "tl.store(O + i, x)\n(O + i).atomic_cas(x, 5)",
+                ("int32",),
+                "int32",
+                stores=True,
+                wanted=lambda x: x * 0 + 5,
+            ),
+        )
+    )
     return rows
 
 

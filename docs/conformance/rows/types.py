@@ -31,7 +31,8 @@ def _dtype_rows() -> list[Row]:
         )
     )
     others = {
-        "pointer_type": "r = tl.load((X + i).to(tl.pointer_type(tl.int32), bitcast=True)).to(tl.float32, bitcast=True)",
+        "pointer_type": "p = (X + i).to(tl.pointer_type(tl.int32), bitcast=True)\n"
+        "r = tl.load(p).to(tl.float32, bitcast=True)",
         "pi32_t": "r = tl.load((X + i).to(tl.pi32_t, bitcast=True)).to(tl.float32, bitcast=True)",
         "constexpr": "k: tl.constexpr = tl.constexpr(0)\nr = x + k",
         "tensor": "tl.static_assert(isinstance(x, tl.tensor))\nr = x",
@@ -40,8 +41,8 @@ def _dtype_rows() -> list[Row]:
         "dtype": "tl.static_assert(isinstance(x.dtype, tl.dtype))\nr = x",
         "void": "tl.static_assert(tl.void != tl.int32)\nr = x",
         "slice": "t = (i, x, x)[tl.slice(1, 2, None)]\nr = t[0]",
-        "tuple_type": "t = (i, x)\ntl.static_assert(isinstance(t.type, tl.tuple_type))\nr = x",
-        "constexpr_type": "tl.static_assert(N.type == tl.constexpr_type(N.value))\nr = x",
+        "tuple_type": None,
+        "constexpr_type": None,
         "PropagateNan": "r = tl.maximum(x, x, propagate_nan=tl.PropagateNan.ALL)",
         "str_to_ty": None,
         "tensor_descriptor": "d = tl.make_tensor_descriptor(X, [1024], [1], [N])\n"
@@ -55,7 +56,11 @@ def _dtype_rows() -> list[Row]:
             size = 128 if "make_tensor_descriptor" in code else 0
             code = code.replace("1024", str(size)) if size else code
             rows.append(Row("Types", name, Kernel(code, wanted=lambda x: x)))
-    rows.append(Row("Types", "str_to_ty", Host(lambda: tl.str_to_ty("*fp32", None).element_ty == tl.float32)))
+    rows.append(Row("Types", "str_to_ty", Host(_reads_types)))
+    rows.append(
+        Row("Types", "tuple_type", Host(lambda: tl.tuple_type([tl.int8]) == tl.tuple_type((tl.int8,))))
+    )
+    rows.append(Row("Types", "constexpr_type", Host(lambda: tl.constexpr_type(3) == tl.constexpr_type(3))))
     rows.append(Row("Types", "TRITON_MAX_TENSOR_NUMEL", Host(_has_limit)))
     rows.append(
         Row(
@@ -68,6 +73,14 @@ def _dtype_rows() -> list[Row]:
         )
     )
     return rows
+
+
+def _reads_types() -> bool:
+    return bool(
+        tl.str_to_ty("*fp32", None).element_ty == tl.float32
+        and tl.str_to_ty("*ki8", None).is_const()
+        and tl.str_to_ty("i64", None) == tl.int64
+    )
 
 
 def _has_limit() -> bool:
@@ -97,8 +110,8 @@ _API = {
     "is_dtype": "tl.dtype.is_dtype('fp32')",
     "is_fp8": "tl.float8e5.is_fp8() and not x.dtype.is_fp8()",
     **{
-        f"is_{name}": f"tl.{TL_NAMES.get(name, 'float8e4b15')}.is_{name}() and not tl.pointer_type(tl.int8).element_ty"
-        f".is_{name if name != 'int8' else 'int16'}()"
+        f"is_{name}": f"tl.{TL_NAMES.get(name, 'float8e4b15')}.is_{name}() and not "
+        f"tl.{'int16' if name == 'int8' else 'int8'}.is_{name}()"
         for name in (*DTYPES, "fp8e4b15")
     },
     "kind": "x.dtype.kind() == tl.dtype.KIND.FLOATING",
@@ -133,7 +146,9 @@ def _api_rows() -> list[Row]:
             text = test.replace("x.dtype", "tl.float32")
             rows.append(Row("dtype attributes", name, Host(lambda text=text: eval(text, {"tl": tl}))))  # type: ignore[misc]
         else:
-            rows.append(Row("dtype attributes", name, Kernel(f"tl.static_assert({test})\nr = x", wanted=lambda x: x)))
+            rows.append(
+                Row("dtype attributes", name, Kernel(f"tl.static_assert({test})\nr = x", wanted=lambda x: x))
+            )
     return rows
 
 
@@ -173,39 +188,104 @@ def _promotion_rows() -> list[Row]:
     rows += [
         Row(group, name, Kernel(code, inputs, out, wanted=wanted))
         for name, code, inputs, out, wanted in (
-            ("a literal takes the block's type", "r = x + 2\ntl.static_assert(r.dtype == tl.int8)", ("int8",), "int8",
-             lambda x: x + np.int8(2)),
-            ("a variable is a run-time value", "s = 2\nr = x + s\ntl.static_assert(r.dtype == tl.int32)", ("int8",),
-             "int32", lambda x: x + np.int32(2)),
-            ("a float literal with integers is fp32", "r = x + 2.5\ntl.static_assert(r.dtype == tl.float32)",
-             ("int64",), "fp32", lambda x: x.astype(np.float32) + np.float32(2.5)),
-            ("a huge float literal with integers is fp64", "r = x + 1e300\ntl.static_assert(r.dtype == tl.float64)",
-             ("int32",), "fp64", lambda x: x + 1e300),
-            ("a float literal with fp16", "r = x + 2.5\ntl.static_assert(r.dtype == tl.float16)", ("fp16",), "fp16",
-             lambda x: x + np.float16(2.5)),
-            ("a literal above int32", "s = 3000000000\ntl.static_assert(s.dtype == tl.uint32)\nr = x", ("int32",),
-             "int32", lambda x: x),
-            ("a literal above uint32", "s = 5000000000\ntl.static_assert(s.dtype == tl.int64)\nr = x", ("int32",),
-             "int32", lambda x: x),
-            ("a literal above int64", "s = 9300000000000000000\ntl.static_assert(s.dtype == tl.uint64)\nr = x",
-             ("int32",), "int32", lambda x: x),
-            ("fp16 / fp16 is fp32", "r = x / y\ntl.static_assert(r.dtype == tl.float32)", ("fp16", "fp16"), "fp32",
-             lambda x, y: x.astype(np.float32) / y.astype(np.float32)),
-            ("bf16 % bf16 is fp32", "r = x % y\ntl.static_assert(r.dtype == tl.float32)", ("bf16", "bf16"), "fp32",
-             lambda x, y: np.fmod(x.astype(np.float32), y.astype(np.float32))),
-            ("a comparison gives int1", "r = x < y\ntl.static_assert(r.dtype == tl.int1)", ("fp32", "int32"), "int1",
-             lambda x, y: x < y.astype(np.float32)),
-            ("where promotes its arms", "r = tl.where(i > 3, x, y)\ntl.static_assert(r.dtype == tl.float32)",
-             ("fp32", "int32"), "fp32", None),
+            (
+                "a literal takes the block's type",
+                "r = x + 2\ntl.static_assert(r.dtype == tl.int8)",
+                ("int8",),
+                "int8",
+                lambda x: x + np.int8(2),
+            ),
+            (
+                "a variable is a run-time value",
+                "s = 2\nr = x + s\ntl.static_assert(r.dtype == tl.int32)",
+                ("int8",),
+                "int32",
+                lambda x: x + np.int32(2),
+            ),
+            (
+                "a float literal with integers is fp32",
+                "r = x + 2.5\ntl.static_assert(r.dtype == tl.float32)",
+                ("int64",),
+                "fp32",
+                lambda x: x.astype(np.float32) + np.float32(2.5),
+            ),
+            (
+                "a huge float literal with integers is fp64",
+                "r = x + 1e300\ntl.static_assert(r.dtype == tl.float64)",
+                ("int32",),
+                "fp64",
+                lambda x: x + 1e300,
+            ),
+            (
+                "a float literal with fp16",
+                "r = x + 2.5\ntl.static_assert(r.dtype == tl.float16)",
+                ("fp16",),
+                "fp16",
+                lambda x: x + np.float16(2.5),
+            ),
+            (
+                "a literal above int32",
+                "s = 3000000000\ntl.static_assert(s.dtype == tl.uint32)\nr = x",
+                ("int32",),
+                "int32",
+                lambda x: x,
+            ),
+            (
+                "a literal above uint32",
+                "s = 5000000000\ntl.static_assert(s.dtype == tl.int64)\nr = x",
+                ("int32",),
+                "int32",
+                lambda x: x,
+            ),
+            (
+                "a literal above int64",
+                "s = 9300000000000000000\ntl.static_assert(s.dtype == tl.uint64)\nr = x",
+                ("int32",),
+                "int32",
+                lambda x: x,
+            ),
+            (
+                "fp16 / fp16 is fp32",
+                "r = x / y\ntl.static_assert(r.dtype == tl.float32)",
+                ("fp16", "fp16"),
+                "fp32",
+                lambda x, y: x.astype(np.float32) / y.astype(np.float32),
+            ),
+            (
+                "bf16 % bf16 is fp32",
+                "r = x % y\ntl.static_assert(r.dtype == tl.float32)",
+                ("bf16", "bf16"),
+                "fp32",
+                lambda x, y: np.fmod(x.astype(np.float32), y.astype(np.float32)),
+            ),
+            (
+                "a comparison gives int1",
+                "r = x < y\ntl.static_assert(r.dtype == tl.int1)",
+                ("fp32", "int32"),
+                "int1",
+                lambda x, y: x < y.astype(np.float32),
+            ),
+            (
+                "where promotes its arms",
+                "r = tl.where(i > 3, x, y)\ntl.static_assert(r.dtype == tl.float32)",
+                ("fp32", "int32"),
+                "fp32",
+                None,
+            ),
         )
-    ]  # fmt: skip
+    ]
     rows += [
         Row(group, name, Refuses(Kernel(code, inputs), message))
         for name, code, inputs, message in (
             ("/ of mixed signedness is refused", "r = x / y", ("int32", "uint32"), "(?i)sign"),
             ("// of mixed signedness is refused", "r = x // y", ("int32", "uint32"), "(?i)sign"),
             ("% of mixed signedness is refused", "r = x % y", ("int32", "uint32"), "(?i)sign"),
-            ("a negative literal with unsigned is refused", "r = x + -1", ("uint32",), "(?i)negative|range|sign"),
+            (
+                "a negative literal with unsigned is refused",
+                "r = x + -1",
+                ("uint32",),
+                "(?i)negative|range|sign",
+            ),
             ("a literal out of range is refused", "r = x + 300", ("int8",), "(?i)range|fit"),
             ("pointer + pointer is refused", "r = tl.load(X + X)", ("int32",), "(?i)pointer"),
             ("pointer + float is refused", "r = tl.load(X + 1.5)", ("int32",), "(?i)float|fp32|pointer"),
