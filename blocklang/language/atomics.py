@@ -41,7 +41,7 @@ def _check_writable(name: str, address: tensor) -> None:
 
 
 def check_atomic(name: str, address: tensor) -> None:
-    """Raise CompilationError unless an atomic operation of this name can change what the pointer points to."""
+    """Raise CompilationError unless an atomic operation of this name can change what lies there."""
     _check_writable(name, address)
     _check_element(name, address.dtype.element_ty)
 
