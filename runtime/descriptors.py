@@ -79,8 +79,8 @@ def describe_descriptor(descriptor: TensorDescriptor, *, is_final: bool = True) 
     """What a descriptor says now.
 
     Args:
-        is_final: the block shape is what a kernel gets, no placeholder such as [1, 1] that the hook of a tuned
-            kernel replaces.
+        is_final: the block shape is what a kernel gets, no placeholder such as [1, 1] that the hook of a
+            tuned kernel replaces.
 
     Raises:
         LaunchError: no kernel can have it.

@@ -29,11 +29,21 @@ def _option(value: Any, what: str, choices: tuple[str, ...]) -> str:
 
 def _place(pointer: Any, name: str) -> tensor:
     address = checked_pointer(pointer, name)
+    _check_writable(name, address)
+    return address
+
+
+def _check_writable(name: str, address: tensor) -> None:
     if address.dtype.is_const():
         raise CompilationError(
             f"{name} through a const pointer", help="annotate the parameter without `tl.const`"
         )
-    return address
+
+
+def check_atomic(name: str, address: tensor) -> None:
+    """Raise CompilationError unless an atomic operation of this name can change what lies there."""
+    _check_writable(name, address)
+    _check_element(name, address.dtype.element_ty)
 
 
 def _lanes(value: Any, what: str, address: tensor) -> tensor:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from blocklang.diagnostics import CompilationError
-from blocklang.language import atomics
 from blocklang.language import dtypes as tl
+from blocklang.language.atomics import check_atomic
 from blocklang.language.broadcasting import spread
 from blocklang.language.casting import cast_element
 from blocklang.language.constexpr import constexpr, describe, is_one, static_choice, unwrap
@@ -35,6 +35,7 @@ from blocklang.language.windows import (
     static_extents,
     wide,
 )
+from blocklang.ops.atomics import AtomicRmw
 from blocklang.ops.memory import Load
 
 MAXIMUM_RANK = 5
@@ -186,43 +187,95 @@ class tensor_descriptor(Window):
     # ---- atomic operations ----
 
     def atomic_add(self, offsets: Any, value: Any) -> None:
-        """Add a block to the one that starts at an index; lanes outside of the array are dropped.
+        """Add a block to the elements that start at an index.
+
+        Lanes outside of the array are left out. Nothing is returned; lanes, types and rounding are those of
+        `tl.atomic_add`.
 
         Args:
-            offsets: the index of its first element along each axis, 32-bit.
-            value: a block of the descriptor's block shape, cast to the element type.
+            offsets: the index of the first element along each axis, 32-bit.
+            value: a block of the descriptor's block shape, cast to the element type: integers of 32
+                or 64 bits, fp16, bf16, fp32 or fp64.
         """
-        self._atomic("atomic_add", offsets, value)
+        self._change("add", offsets, value)
 
     def atomic_min(self, offsets: Any, value: Any) -> None:
-        """Leave the smaller elements; otherwise as `atomic_add`."""
-        self._atomic("atomic_min", offsets, value)
+        """Replace the elements that start at an index by the smaller of them and the block's.
+
+        Lanes outside of the array are left out. Nothing is returned; lanes, types and rounding are those of
+        `tl.atomic_min`.
+
+        Args:
+            offsets: the index of the first element along each axis, 32-bit.
+            value: a block of the descriptor's block shape, cast to the element type: integers of 32
+                or 64 bits, fp32 or fp64.
+        """
+        self._change("min", offsets, value)
 
     def atomic_max(self, offsets: Any, value: Any) -> None:
-        """Leave the larger elements; otherwise as `atomic_add`."""
-        self._atomic("atomic_max", offsets, value)
+        """Replace the elements that start at an index by the larger of them and the block's.
+
+        Lanes outside of the array are left out. Nothing is returned; lanes, types and rounding are those of
+        `tl.atomic_max`.
+
+        Args:
+            offsets: the index of the first element along each axis, 32-bit.
+            value: a block of the descriptor's block shape, cast to the element type: integers of 32
+                or 64 bits, fp32 or fp64.
+        """
+        self._change("max", offsets, value)
 
     def atomic_and(self, offsets: Any, value: Any) -> None:
-        """Leave the bitwise and; otherwise as `atomic_add`."""
-        self._atomic("atomic_and", offsets, value)
+        """Combine the elements that start at an index with a block by `&`.
+
+        Lanes outside of the array are left out. Nothing is returned; lanes, types and rounding are those of
+        `tl.atomic_and`.
+
+        Args:
+            offsets: the index of the first element along each axis, 32-bit.
+            value: a block of the descriptor's block shape, cast to the element type: integers of 32
+                or 64 bits.
+        """
+        self._change("and", offsets, value)
 
     def atomic_or(self, offsets: Any, value: Any) -> None:
-        """Leave the bitwise or; otherwise as `atomic_add`."""
-        self._atomic("atomic_or", offsets, value)
+        """Combine the elements that start at an index with a block by `|`.
+
+        Lanes outside of the array are left out. Nothing is returned; lanes, types and rounding are those of
+        `tl.atomic_or`.
+
+        Args:
+            offsets: the index of the first element along each axis, 32-bit.
+            value: a block of the descriptor's block shape, cast to the element type: integers of 32
+                or 64 bits.
+        """
+        self._change("or", offsets, value)
 
     def atomic_xor(self, offsets: Any, value: Any) -> None:
-        """Leave the bitwise exclusive or; otherwise as `atomic_add`."""
-        self._atomic("atomic_xor", offsets, value)
+        """Combine the elements that start at an index with a block by `^`.
 
-    def _atomic(self, name: str, offsets: Any, value: Any) -> None:
-        operand = self._cast(value)
-        if shape_of_block(operand) != self.extents:
+        Lanes outside of the array are left out. Nothing is returned; lanes, types and rounding are those of
+        `tl.atomic_xor`.
+
+        Args:
+            offsets: the index of the first element along each axis, 32-bit.
+            value: a block of the descriptor's block shape, cast to the element type: integers of 32
+                or 64 bits.
+        """
+        self._change("xor", offsets, value)
+
+    def _change(self, kind: str, offsets: Any, value: Any) -> None:
+        what = f"atomic_{kind}"
+        starts = _starts(offsets, len(self.extents), what)
+        check_atomic(what, self.base)
+        changed = cast_element(to_tensor(value), self.dtype)
+        if shape_of_block(changed) != self.extents:
             raise CompilationError(
-                f"{name} got {operand.value.type} for {self}",
+                f"{what} cannot combine {changed.value.type} with blocks of {self}",
                 help="the shapes must be equal; reshape or broadcast the value",
             )
-        pointers, mask = self._lanes(_starts(offsets, len(self.extents), name))
-        getattr(atomics, name)(pointers, operand, mask)
+        pointers, mask = self._lanes(starts)
+        emit(AtomicRmw, pointers, changed, mask=mask, kind=kind)
 
 
 def _starts(offsets: Any, rank: int, what: str) -> list[tensor]:
