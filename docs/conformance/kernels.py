@@ -179,24 +179,24 @@ class Kernel:
         result = self._result(programs, lanes)
         options = {**self.options, "num_threads": 1}
 
-        repeats = 1
-
-        def launch() -> None:
+        def launch(repeats: int) -> None:
             kernel[(programs, repeats)](*arrays, result, *self.values, N=lanes, **options)
 
         function = self.wanted if self.numpy is True else self.numpy or None
         with np.errstate(all="ignore"):
-            launch()
-            repeats = max(1, min(_MOST_REPEATS, int(_SECONDS / min(_seconds(launch) for _ in range(3)))))
-            launch()
-            repeats = max(1, min(_MOST_REPEATS, int(repeats * _SECONDS / _seconds(launch))))
-            ours, theirs = [], []
+            launch(1)
+            once = min(_seconds(lambda: launch(1)) for _ in range(3))
+            repeats = max(1, min(_MOST_REPEATS, int(_SECONDS / once)))
+            # Twice the work in one launch less the work of another: the launches themselves drop out.
+            one, two, theirs = [], [], []
             for _ in range(_MEASUREMENTS):
-                ours.append(_seconds(launch) / repeats)
+                one.append(_seconds(lambda: launch(repeats)))
+                two.append(_seconds(lambda: launch(2 * repeats)))
                 if function:
                     theirs.append(_seconds(lambda: function(*arrays)))
+        ours = max(min(two) - min(one), 0.0) / repeats
         scale = 1e9 / (programs * lanes)
-        return Times(min(ours) * scale, min(theirs) * scale if theirs else None)
+        return Times(ours * scale, min(theirs) * scale if theirs else None)
 
 
 def _seconds(function: Callable[[], object]) -> float:

@@ -39,8 +39,7 @@ def test_a_page_can_be_read_back() -> None:
     assert summary(outcomes) == "3 rows: 1 native, 1 slower than NumPy, 1 refused. 33.3 % are native."
 
 
-def test_nearly_everything_is_native() -> None:
-    """At least 97 of 100 rows, and those that NumPy computes faster are no such rows."""
-    page = TARGET.read_text("utf-8")
-    assert page.count("| native |") >= 0.97 * len(ROWS)
-    assert f"| {State.FAILED.value}" not in page
+def test_nearly_nothing_is_refused() -> None:
+    """Two of 100 rows at most. Which rows NumPy computes faster depends on the machine, and is no test."""
+    assert sum(state != State.NATIVE.value for state in SAID.values()) <= 0.02 * len(ROWS)
+    assert not any(state.startswith(State.FAILED.value) for state in SAID.values())
