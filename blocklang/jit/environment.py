@@ -1,8 +1,8 @@
 """The floating-point environment in which kernels are folded and interpreted: IEEE's defaults.
 
 A thread may round otherwise, or flush subnormal numbers to zero: a library built with `-ffast-math` does that
-when it is loaded, `torch.set_flush_denormal` on request. Python's and NumPy's arithmetic follow the thread; so
-would what the compiler folds and what the interpreter computes. Compiled code sees to it itself, in
+when it is loaded, `torch.set_flush_denormal` on request. Python's and NumPy's arithmetic follow the thread,
+and so would what the compiler folds and what the interpreter computes. Compiled code sees to it itself, in
 `blocklang.codegen.environment`.
 """
 
