@@ -187,7 +187,7 @@ def _describe_tensor(tensor: Any) -> Array:
         and 0 not in shape
     ):
         raise LaunchError(
-            f"this {type(tensor).__name__} has a shape and no memory: its storage was freed, or it is a fake one",
+            f"this {type(tensor).__name__} has a shape and no memory: it is a fake one, or was freed",
             help="pass a tensor whose storage is there",
         )
     return Array(address, element, shape, strides, True, tensor)
