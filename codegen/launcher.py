@@ -533,13 +533,15 @@ memory:
   %shared = and i32 %flags, {layout.storage_flags_mask}
   %own = icmp eq i32 %shared, 0
   {_load("base", "storage", layout.storage_data, "i64")}
+  %there = icmp ne i64 %base, 0
   {_load("offset", "tensor", layout.offset, "i64")}
   {_field("size", GUARD, "size", "guard")}
   %distance = mul i64 %offset, %size
   %data = add i64 %base, %distance
   store i64 %data, ptr %slot
   %divisible.ok = call i1 @divisibility_fits(ptr %guard, i64 %data)
-  %all = and i1 %own, %divisible.ok
+  %readable = and i1 %own, %there
+  %all = and i1 %readable, %divisible.ok
   %shape = getelementptr i8, ptr %tensor, i64 {layout.shape}
   %strides = getelementptr i8, ptr %tensor, i64 {layout.strides}
   {_set(RECORD, "data", "record", "i64 %data")}

@@ -170,9 +170,27 @@ def _describe_tensor(tensor: Any) -> Array:
     element = _TYPES.get(_LONG_NAMES.get(name, name))
     if element is None:
         raise LaunchError(f"arrays of {tensor.dtype} have no meaning in a kernel", help=_KNOWN)
-    strides = tuple(int(s) * element.bytes for s in tensor.stride())
-    shape = tuple(int(n) for n in tensor.shape)
-    return Array(int(tensor.data_ptr()), element, shape, strides, True, tensor)
+    try:
+        strides = tuple(int(s) * element.bytes for s in tensor.stride())
+        shape = tuple(int(n) for n in tensor.shape)
+        address = int(tensor.data_ptr())
+    except RuntimeError as reason:
+        # Sparse, nested, of oneDNN, inside of vmap: PyTorch says no to either question.
+        raise LaunchError(
+            f"this {type(tensor).__name__} is no dense array in memory",
+            help="pass a strided tensor, for instance `x.to_dense()`, or the tensors that it is made of",
+        ) from reason
+    # A null storage; what only stands for a tensor, such as a mock of `warmup`, has no storage to ask about.
+    if (
+        hasattr(tensor, "storage_offset")
+        and address == tensor.storage_offset() * element.bytes
+        and 0 not in shape
+    ):
+        raise LaunchError(
+            f"this {type(tensor).__name__} has a shape and no memory: it is a fake one, or was freed",
+            help="pass a tensor whose storage is there",
+        )
+    return Array(address, element, shape, strides, True, tensor)
 
 
 def _describe_dlpack(value: Any) -> Array:

@@ -180,7 +180,10 @@ class Calls(Expressions):
         wrong = broken_by_call(rule, [*own, *args, *keywords.values()])
         if wrong is not None:
             self.refuse_strictly(wrong[0], *wrong[1])
-        return function(*args, **keywords)
+        try:
+            return function(*args, **keywords)
+        except ZeroDivisionError as error:  # of constants: cdiv(n, 0)
+            self.fail(f"`{name}` cannot be computed: {error}")
 
     def _call_python(self, function: Callable[..., Any], args: list[Any], keywords: dict[str, Any]) -> Any:
         try:

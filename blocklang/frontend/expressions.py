@@ -58,6 +58,19 @@ _UNARY: dict[type[ast.unaryop], tuple[str, Callable[[Any], Any]]] = {
 # What Python raises when an operator or function does not accept its operands.
 PYTHON_REFUSALS = (TypeError, ValueError, ArithmeticError, LookupError)
 
+# Plain integers are of any size; `2**1000000000` would hold up the compiler, and Python refuses to print it.
+_MOST_BITS = 4096
+
+
+def _bits_of_result(symbol: str, *operands: Any) -> int:
+    """About how many bits a power or shift of plain integers has; 0 for anything else."""
+    if symbol not in ("**", "<<") or not all(type(operand) is int for operand in operands):
+        return 0
+    base, amount = operands
+    if symbol == "**":
+        return (abs(base).bit_length() - 1) * amount if base else 0
+    return base.bit_length() + amount if base else 0
+
 
 @dataclass(frozen=True)
 class _Arm:
@@ -108,6 +121,8 @@ class Expressions(Lookup):
         """Apply an operator; what Python does not accept becomes an error on the user's line."""
         for operand in operands:
             self._check_operand(symbol, operand)
+        if _bits_of_result(symbol, *map(unwrap, operands)) > _MOST_BITS:
+            self.fail(f"`{symbol}` cannot be computed: the integer would have more than {_MOST_BITS} bits")
         try:
             return function(*operands)
         except BlocklangError:

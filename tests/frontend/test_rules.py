@@ -148,6 +148,9 @@ def test_the_recursion_limit_is_the_users_again(interpret: bool) -> None:
 
 
 REFUSALS = [
+    ("cdiv by zero", "tl.store(out, tl.cdiv(5, 0))", "`cdiv` cannot be computed: integer division"),
+    ("an integer of many digits", "tl.store(out, 2**1000000000)", "would have more than 4096 bits"),
+    ("a shift to many digits", "tl.store(out, 1 << 10**12)", "would have more than 4096 bits"),
     ("a name of one branch", "if n > 2:\n    y = 1\ntl.store(out, y)", "is assigned only if"),
     ("two types", "if n > 2:\n    y = 1\nelse:\n    y = 2.0", "`y` is i32"),
     (

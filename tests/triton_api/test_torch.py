@@ -117,6 +117,39 @@ def test_kinds_of_tensors_take_turns() -> None:
         assert wide.tolist() == [2.0] * 5
 
 
+def test_a_tensor_whose_storage_was_freed_is_refused() -> None:
+    """Its address is null, cold and warm; an empty tensor's is too, and has nothing to read."""
+    out = torch.zeros(5)
+    for _ in range(LAUNCHES):
+        whole = torch.ones(8)
+        freed = whole[3:]
+        add(freed, freed, out, 5)
+        whole.untyped_storage().resize_(0)
+        with pytest.raises(bl.LaunchError, match="no memory"):
+            add(freed, torch.ones(5), out, 5)
+        add(torch.zeros(0), torch.zeros(0), torch.zeros(0), 0)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["sparse", "nested", "vmap", "fake"])
+def test_a_tensor_without_dense_memory_is_refused(kind: str) -> None:
+    def launch(x: Any) -> Any:
+        add(x, torch.ones(5), torch.zeros(5), 5)
+        return x
+
+    with pytest.raises(bl.LaunchError, match="no dense array|no memory"):
+        if kind == "sparse":
+            launch(torch.ones(5).to_sparse())
+        elif kind == "nested":
+            launch(torch.nested.nested_tensor([torch.ones(3), torch.ones(2)]))
+        elif kind == "vmap":
+            torch.func.vmap(launch)(torch.ones(2, 5))
+        else:
+            from torch._subclasses.fake_tensor import FakeTensorMode
+
+            launch(FakeTensorMode().from_tensor(torch.ones(5)))
+
+
 def test_lazily_copied_memory_is_not_shared() -> None:
     for _ in range(LAUNCHES):
         one = torch.zeros(5)
