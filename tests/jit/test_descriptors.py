@@ -42,6 +42,12 @@ def either(x, out, use_first):
     out.store([2], value)
 
 
+def count(x, out):
+    row = tl.program_id(0) % 2
+    out.atomic_add([row - 1, 0], x.load([0, 0]))
+    out.atomic_max([0, 4], 7 * (x.load([0, 0]) > 1).to(tl.int32))
+
+
 BOTH = pytest.mark.parametrize("interpret", [False, True])
 
 
@@ -100,6 +106,14 @@ def test_descriptors_of_one_array(interpret: bool) -> None:
     x = np.arange(12, dtype=np.float32)
     kernel[1](TensorDescriptor.from_tensor(x, [8]), TensorDescriptor.from_tensor(x, [8]), True)
     assert x.tolist() == [0, 1, 0, 1, 2, 3, 4, 5, 6, 7, 10, 11]
+
+
+@BOTH
+def test_atomics_on_an_argument(interpret: bool) -> None:
+    kernel = bl.jit(interpret=interpret)(count)
+    x, out = np.array([[1, 2, 3, 4]], np.int32), np.zeros((2, 6), np.int32)
+    kernel[10](TensorDescriptor.from_tensor(x, [1, 4]), TensorDescriptor.from_tensor(out, [1, 4]))
+    assert out.tolist() == [[5, 10, 15, 20, 0, 7], [0] * 6]
 
 
 def test_a_read_only_array() -> None:

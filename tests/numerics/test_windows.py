@@ -10,7 +10,7 @@ import pytest
 from tests.numerics import window_kernels as kernels
 from tests.numerics.expected import converted
 from tests.numerics.launching import Array, Out, assert_same_bits, is_untouched, launch_both, launch_one
-from tests.numerics.values import ALL, FLOATS, random_numbers
+from tests.numerics.values import ALL, FLOATS, NUMPY_DTYPES, random_numbers
 
 PLACES = [(0, 0), (3, 5), (-2, 0), (0, -7), (-100, 2), (9, 36), (50, 50), (2**31 - 1, 0), (-(2**31), -1)]
 
@@ -149,6 +149,15 @@ def test_matrix_products(sizes: tuple[int, int, int], name: str) -> None:
 
 # ---- descriptors ----
 
+CHANGES: dict[str, Any] = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("padding", ["zero", "nan"])
@@ -214,3 +223,32 @@ def test_descriptors_in_branches_and_loops(k: int) -> None:
     x = random_numbers("int32", (21,))
     result = launch_one(kernels.described_pick, 1, x, Out((8,), "int32"), 21, k, BLOCK=8)
     assert_same_bits(result, window(x[10:] if k == 2 else x, (1,), (8,)))
+
+
+ATOMICS = [
+    *((kind, name) for kind in CHANGES for name in ("int32", "uint32", "int64", "uint64")),
+    *(("add", name) for name in ("fp16", "bf16", "fp32", "fp64")),
+    *((kind, name) for kind in ("min", "max") for name in ("fp32", "fp64")),
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), ATOMICS)
+@pytest.mark.parametrize("place", [(0, 0), (2, -3), (-1, 30), (9, 0), (10, 5), (-7, 0), (3, 35)])
+def test_described_atomics(kind: str, name: str, place: tuple[int, int]) -> None:
+    """Of several programs; lanes outside of the array change nothing. Whole floats: their sums are exact."""
+    rng = np.random.default_rng(3)
+    tall, wide, m, n = 7, 33, 10, 37
+    dtype = NUMPY_DTYPES[name]
+    values = rng.integers(-20, 20, (3, tall, wide)).astype(np.int64).astype(dtype)
+    start = rng.integers(-20, 20, (m, n)).astype(np.int64).astype(dtype)
+    changed = launch_one(
+        kernels.described_atomic, 3, values, Out((m, n), name, start), m, n, *place,
+        KIND=kind, TALL=tall, WIDE=wide,
+    )  # fmt: skip
+    right = start.copy()
+    for block, i, j in np.ndindex(3, tall, wide):
+        at = (place[0] + i, place[1] + j)
+        if 0 <= at[0] < m and 0 <= at[1] < n:
+            with np.errstate(all="ignore"):
+                right[at] = CHANGES[kind](right[at], values[block, i, j])
+    assert_same_bits(changed, right, f"{kind} of {name} at {place}")

@@ -164,3 +164,22 @@ def described_pick(x, out, n, k, BLOCK: bl.constexpr):
 @bl.jit
 def load_first(d, at):
     return d.load([at])
+
+
+@bl.jit
+def described_atomic(x, out, M, N, r0, c0, KIND: bl.constexpr, TALL: bl.constexpr, WIDE: bl.constexpr):
+    """Every program changes the same block."""
+    d = tl.make_tensor_descriptor(out, [M, N], [N, 1], [TALL, WIDE])
+    value = tl.load(x + tl.program_id(0) * TALL * WIDE + offsets_2d(TALL, WIDE))
+    if KIND == "add":
+        tl.static_assert(d.atomic_add([r0, c0], value) is None)
+    elif KIND == "min":
+        d.atomic_min([r0, c0], value)
+    elif KIND == "max":
+        d.atomic_max([r0, c0], value)
+    elif KIND == "and":
+        d.atomic_and([r0, c0], value)
+    elif KIND == "or":
+        d.atomic_or([r0, c0], value)
+    else:
+        d.atomic_xor([r0, c0], value)

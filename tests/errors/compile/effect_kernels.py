@@ -57,3 +57,18 @@ def atomic_with_unknown_sem(x, p, n, s, BLOCK: tl.constexpr):
 
 def atomic_with_unknown_scope(x, p, n, s, BLOCK: tl.constexpr):
     tl.atomic_cas(p, 0, 1, scope="warp")
+
+
+def described_atomic_max_of_half_floats(x, p, n, s, BLOCK: tl.constexpr):
+    d = tl.make_tensor_descriptor(x.to(tl.pointer_type(tl.float16)), [n], [1], [BLOCK])
+    d.atomic_max([0], tl.zeros([BLOCK], tl.float16))
+
+
+def described_atomic_of_another_shape(x, p, n, s, BLOCK: tl.constexpr):
+    d = tl.make_tensor_descriptor(x, [n], [1], [BLOCK])
+    d.atomic_add([0], 1.0)
+
+
+def described_atomic_with_too_many_offsets(x, p, n, s, BLOCK: tl.constexpr):
+    d = tl.make_tensor_descriptor(x, [n], [1], [BLOCK])
+    d.atomic_add([0, 0], tl.zeros([BLOCK], tl.float32))
