@@ -17,6 +17,7 @@ from blocklang.codegen.floats import (
     splat_number,
     widen_to_f32,
 )
+from blocklang.codegen.remainder import float_remainder
 from blocklang.ir.core import Operation
 from blocklang.ir.float8 import FLOAT8
 from blocklang.ir.types import F16, F32, F64, I64, PointerType, ScalarType, Type, element_type
@@ -167,7 +168,7 @@ def _remainder(c: Context, op: Operation, args: list[str]) -> str:
     type = scalar_type(op)
     if type.is_float:
         lhs, rhs = (c.widen(type, a) for a in args)
-        return c.narrow(type, c.emit.op(f"frem {c.type(working_type(type))} {lhs}, {rhs}"))
+        return c.narrow(type, float_remainder(c, working_type(type), lhs, rhs))
     zero = c.emit.op(f"icmp eq {c.type(type)} {args[1]}, {c.number(type, 0)}")
     whole = c.emit.op(f"mul {c.type(type)} {quotient(c, type, args[0], args[1], zero)}, {args[1]}")
     # x rem 0 is x: the product above is x * 0.

@@ -43,3 +43,19 @@ def renamed(x_ptr, y_ptr, z_ptr, N: tl.constexpr):
     tl.store(z_ptr + 4 * N + i, tl.flip(a))
     even, odd = tl.split(tl.reshape(tl.load(x_ptr + both), (N, 2)))
     tl.store(z_ptr + 5 * N + i, even - odd)
+
+
+@jit
+def remainder(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    lanes = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = lanes < n
+    value = tl.load(x_ptr + lanes, mask=inside)
+    tl.store(out_ptr + lanes, value % 1.25 + 1.25 % value, mask=inside)
+
+
+@jit
+def remainder_f64(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    lanes = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = lanes < n
+    value = tl.load(x_ptr + lanes, mask=inside).to(tl.float64)
+    tl.store(out_ptr + lanes, value % 1.25 + 1.25 % value, mask=inside)

@@ -18,7 +18,7 @@ from blocklang.target import target_for
 from examples.matmul import matmul
 from examples.softmax import softmax
 from examples.vector_add import add
-from tests.codegen.kernels import renamed, window_descriptors, window_product
+from tests.codegen.kernels import remainder, remainder_f64, renamed, window_descriptors, window_product
 
 LEVELS = ("x86-64-v3", "x86-64-v4")
 
@@ -110,6 +110,15 @@ def test_exponentials_are_not_calls(level: str) -> None:
     """Mathematical functions are code in the loop, at every level."""
     assembly = compile_at(softmax, level, BLOCK=1024).assembly
     assert not calls(assembly)
+
+
+@pytest.mark.parametrize("level", ["x86-64-v2", *LEVELS])
+@pytest.mark.parametrize("kernel", [remainder, remainder_f64])
+def test_remainders_of_floats_are_not_calls(kernel: JITFunction, level: str) -> None:
+    """Vector code at every level, for whole blocks and for a block's rest."""
+    for block in (1, 1000):
+        assert not re.search(r"\bcallq?\b|fmod", compile_at(kernel, level, BLOCK=block).assembly)
+    assert "divpd" in compile_at(kernel, level, BLOCK=1024).assembly
 
 
 @pytest.mark.parametrize("level", LEVELS)
