@@ -137,17 +137,19 @@ def test_a_tensor_without_dense_memory_is_refused(kind: str) -> None:
         add(x, torch.ones(5), torch.zeros(5), 5)
         return x
 
-    with pytest.raises(bl.LaunchError, match="no dense array|no memory"):
-        if kind == "sparse":
-            launch(torch.ones(5).to_sparse())
-        elif kind == "nested":
-            launch(torch.nested.nested_tensor([torch.ones(3), torch.ones(2)]))
-        elif kind == "vmap":
-            torch.func.vmap(launch)(torch.ones(2, 5))
-        else:
-            from torch._subclasses.fake_tensor import FakeTensorMode
+    def launch_fake() -> None:
+        from torch._subclasses.fake_tensor import FakeTensorMode
 
-            launch(FakeTensorMode().from_tensor(torch.ones(5)))
+        launch(FakeTensorMode().from_tensor(torch.ones(5)))
+
+    launches = {
+        "sparse": lambda: launch(torch.ones(5).to_sparse()),
+        "nested": lambda: launch(torch.nested.nested_tensor([torch.ones(3), torch.ones(2)])),
+        "vmap": lambda: torch.func.vmap(launch)(torch.ones(2, 5)),
+        "fake": launch_fake,
+    }
+    with pytest.raises(bl.LaunchError, match=r"no dense array|no memory"):
+        launches[kind]()
 
 
 def test_lazily_copied_memory_is_not_shared() -> None:

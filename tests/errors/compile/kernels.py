@@ -136,7 +136,7 @@ def misspelt_function(x, p, n, s, BLOCK: tl.constexpr):
 
 
 def not_built_yet(x, p, n, s, BLOCK: tl.constexpr):
-    tl.target_info(p, n)
+    tl.extern_elementwise(p, n)
 
 
 def used_before_assignment(x, p, n, s, BLOCK: tl.constexpr):
