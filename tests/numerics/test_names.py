@@ -10,10 +10,18 @@ import pytest
 import blocklang.language as tl
 from blocklang.ops.elementwise import FUNCTIONS
 
-SOURCE = "\n".join(path.read_text("utf-8") for path in sorted(Path(__file__).parent.glob("*.py")))
+# The rules of the frontend have kernels of their own, which run compiled and interpreted as well.
+FOLDERS = (
+    Path(__file__).parent,
+    Path(__file__).parents[1] / "frontend",
+    Path(__file__).parents[1] / "programs",
+)
+SOURCE = "\n".join(path.read_text("utf-8") for folder in FOLDERS for path in sorted(folder.glob("*.py")))
 # What builds or describes kernels, and what only speaks when they are compiled.
 NOT_IN_KERNELS = {
+    "_aggregate",
     "block_type",
+    "core",
     "current_builder",
     "dtype",
     "static_print",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import tempfile
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -267,7 +268,7 @@ def _autotune() -> dict[str, Callable[[], object]]:
         "autotune(restore_value)": lambda: _launch_tuned(_tuned(restore_value=["O"])),
         "autotune(pre_hook)": lambda: _launch_tuned(_tuned(pre_hook=lambda args, reset_only=False: None)),
         "autotune(post_hook)": lambda: _launch_tuned(_tuned(post_hook=lambda args, exception=None: None)),
-        "autotune(warmup, rep)": lambda: _launch_tuned(_tuned(warmup=1, rep=1, do_bench=None)),
+        "autotune(warmup, rep)": _tuned_with_deprecated_times,
         "autotune(use_cuda_graph)": lambda: _launch_tuned(_tuned(use_cuda_graph=False)),
         "autotune(do_bench)": lambda: _launch_tuned(_tuned()),
         "autotune(cache_results)": lambda: _launch_tuned(_tuned(cache_results=False)),
@@ -287,6 +288,12 @@ def _autotune() -> dict[str, Callable[[], object]]:
     for name in ("best_config", "cache", "configs", "fn", "base_fn", "arg_names", "keys"):
         table[f"Autotuner.{name}"] = lambda n=name: getattr(_launch_tuned(_tuned()), n)  # type: ignore[misc]
     return table
+
+
+def _tuned_with_deprecated_times() -> object:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return _launch_tuned(_tuned(warmup=1, rep=1, do_bench=None))
 
 
 def _heuristics() -> None:
