@@ -7,7 +7,7 @@ visited from a stack, each once: bodies may chain thousands of operations.
 
 from __future__ import annotations
 
-from blocklang.ir.core import Operation, Value
+from blocklang.ir.core import Operation, Region, Value
 from blocklang.ir.types import ScalarType
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import Add, Cast, Mul, Sub
@@ -29,7 +29,7 @@ class IndexSteps:
             if current in known:
                 stack.pop()
             elif op is None or op.regions:
-                known[current] = 0 if op is None else None
+                known[current] = 0 if op is None or _stands_outside(op, index) else None
             elif missing := [v for v in op.operands if v not in known]:
                 stack += missing
             else:
@@ -48,6 +48,11 @@ class IndexSteps:
                 seen.add(current)
                 stack += op.operands
         return False
+
+
+def _stands_outside(op: Operation, index: Value) -> bool:
+    """True if an operation does not lie in the loop of an index: its results are the same all along."""
+    return isinstance(index.owner, Region) and not index.owner.encloses(op)
 
 
 def _combine(op: Operation, known: dict[Value, int | None]) -> int | None:

@@ -330,3 +330,30 @@ def test_float_sum_of_columns_that_lie_in_rows(rows: int, element: str, cpu: str
         memories=(Memory(element, rows * 8, "small"), Memory(element, 8, "small")),
         cpu=cpu,
     )
+
+
+def test_remainder_by_a_reduction() -> None:
+    # The compiler failed: a modulus that an earlier loop computes has no step that it could see.
+    assert_agrees(
+        """
+        kernel @fuzzed(%p: ptr<i16>) alias="disjoint" {
+          %pid = program_id axis=1 : i32
+          %v0 = constant value=33 : i32
+          %v1 = mul %pid, %v0 : i32
+          %v2 = arange start=0, end=33 : block<33xi32>
+          %rows = add %v1, %v2 : block<33xi32>
+          %v3 = constant value=7 : block<64xi32>
+          %v4 = reduce %v3, combine="max", axis=0 : i32
+          %v5 = rem %rows, %v4 : block<33xi32>
+          %v6 = cast %v5 : block<33xi64>
+          %v7 = offset %p, %rows : block<33xptr<i16>>
+          %v8 = constant value=5 : block<33xi64>
+          %v9 = minimum %v6, %v8 : block<33xi64>
+          %v10 = cast %v9 : block<33xi16>
+          store %v7, %v10
+          return
+        }
+        """,
+        arguments=(Pointer(memory=0, offset=0),),
+        memories=(Memory(element="i16", count=40, fill="small", seed=0, misaligned=0),),
+    )
