@@ -72,10 +72,10 @@ demo-examples: $(VENV)/.examples
 	done
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
 test-quick: $(VENV)/.test
-	$(BIN)/python -m pytest -m 'not slow' $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow' $(PYTEST_ARGS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check
