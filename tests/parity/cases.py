@@ -31,7 +31,8 @@ class Input:
     """An array of a dtype and shape; `values` says which numbers it holds.
 
     Attributes:
-        values: "any" (special values included), "small" (integers that floats hold exactly), "positive",
+        values: "any" (special values included), "nonzero" (the same, but 1 in place of 0), "small" (integers
+            that floats hold exactly), "positive",
             "unit" (in [-1, 1]), or a Python expression of NumPy's `np` and `rng`.
     """
 
@@ -88,7 +89,9 @@ def binary() -> Iterator[Case]:
     for (op, text), left, right in itertools.product(BINARY.items(), DTYPES, DTYPES):
         if op in ("lt", "ge", "eq", "ne", "or", "xor") and not {left, right} <= set(COMPARED):
             continue
-        yield Case(f"{op}_{left}_{right}", "promotion", f"r = {text}", (Input(left), Input(right)))
+        # A quotient by zero is undefined there, and not here.
+        divisor = Input(right, values="nonzero" if op in ("idiv", "rem") else "any")
+        yield Case(f"{op}_{left}_{right}", "promotion", f"r = {text}", (Input(left), divisor))
 
 
 def shifts() -> Iterator[Case]:

@@ -22,6 +22,10 @@ def make(case: str, position: int, one: Input) -> NDArray[np.generic]:
     dtype = numpy_dtype(one.dtype)
     if one.values == "any":
         return _any(rng, one, dtype)
+    if one.values == "nonzero":
+        numbers = _any(rng, one, dtype)
+        numbers[numbers == 0] = 1
+        return numbers
     if one.values == "distinct":
         return _distinct(rng, one, dtype)
     names = {
