@@ -31,12 +31,14 @@ GENERATOR = "generator"  # the stage of a case that could not be made
 _THOROUGH = 0.25  # the share of cases whose forms in between are checked even if machine code agrees
 
 
-def check_for(seed: int, *, every_pass: bool = False, isolate: bool = True) -> Check:
+def check_for(
+    seed: int, *, every_pass: bool = False, all_forms: bool = False, isolate: bool = True
+) -> Check:
     """How case `seed` is checked: for which CPU, whether with a schedule of its own, and how thoroughly."""
     rng = random.Random(f"check {seed}")
     cpu = rng.choice([c for c in CPUS if host_supports(c)])
     perturbed = rng.random() < 0.4
-    forms = every_pass or random.Random(f"forms {seed}").random() < _THOROUGH
+    forms = every_pass or all_forms or random.Random(f"forms {seed}").random() < _THOROUGH
     if perturbed:
         return Check(cpu, PerturbedSchedule(seed), every_pass=every_pass, isolate=isolate, forms=forms)
     return Check(cpu, every_pass=every_pass, isolate=isolate, forms=forms)

@@ -15,11 +15,11 @@ def _run(seeds: range) -> int:
     checked = 0
     for seed in seeds:
         try:
-            _, failure = run_seed(seed, check_for(seed, isolate=False))
+            _, failure = run_seed(seed, check_for(seed, all_forms=True, isolate=False))
         except InvalidCase:
             continue
         checked += 1
-        assert failure is None, f"seed {seed}: {failure}\nrun `python -m tests.fuzz --count 1 --seed {seed}`"
+        assert failure is None, f"seed {seed}: {failure}\nrun `python -m tests.fuzz --count 1 --every-pass --seed {seed}`"
     return checked
 
 
