@@ -98,10 +98,10 @@ def take_options(
         if name in _NOT_YET and value:
             raise signature.error(f"launch option {name}={value!r} is not supported", f"leave out {name}")
     options = LaunchOptions(
-        bool(values.get("debug", default.debug)),
+        _switch("debug", values.get("debug", default.debug), signature),
         _switch("enable_fp_fusion", values.get("enable_fp_fusion", default.enable_fp_fusion), signature),
         _threads(values.get("num_threads"), signature),
-        bool(values.get("deterministic", False)),
+        _switch("deterministic", values.get("deterministic", False), signature),
         values,
     )
     return options, {n: v for n, v in kwargs.items() if n not in values}

@@ -514,7 +514,7 @@ def is_block(value: tensor) -> bool:
 
 
 # These modules need the class above, and the class calls them.
-from blocklang.language import (  # noqa: E402  # noqa: E402
+from blocklang.language import (  # noqa: E402
     arithmetic,
     atomics,
     casting,

@@ -63,7 +63,7 @@ FIRST = frozenset(
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_names_are_those_of_triton(module: str) -> None:
     """Facts about the wheel, where it is installed: the names of a module, as the table has them."""
-    triton = pytest.importorskip("triton")
+    triton = pytest.importorskip("triton", reason="needs Triton itself: pip install 'blocklang[parity]'")
     if triton.__version__ != "3.7.1":
         pytest.skip("the table is of Triton 3.7.1")
     code = (
@@ -77,7 +77,7 @@ def test_names_are_those_of_triton(module: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(ARGUMENTS))
 def test_arguments_are_those_of_triton(name: str) -> None:
-    triton = pytest.importorskip("triton")
+    triton = pytest.importorskip("triton", reason="needs Triton itself: pip install 'blocklang[parity]'")
     if triton.__version__ != "3.7.1":
         pytest.skip("the table is of Triton 3.7.1")
     function = getattr(triton.language, name)

@@ -31,9 +31,7 @@ GENERATOR = "generator"  # the stage of a case that could not be made
 _THOROUGH = 0.25  # the share of cases whose forms in between are checked even if machine code agrees
 
 
-def check_for(
-    seed: int, *, every_pass: bool = False, all_forms: bool = False, isolate: bool = True
-) -> Check:
+def check_for(seed: int, *, every_pass: bool = False, all_forms: bool = False, isolate: bool = True) -> Check:
     """How case `seed` is checked: for which CPU, whether with a schedule of its own, and how thoroughly."""
     rng = random.Random(f"check {seed}")
     cpu = rng.choice([c for c in CPUS if host_supports(c)])

@@ -19,7 +19,9 @@ def _run(seeds: range) -> int:
         except InvalidCase:
             continue
         checked += 1
-        assert failure is None, f"seed {seed}: {failure}\nrun `python -m tests.fuzz --count 1 --every-pass --seed {seed}`"
+        assert failure is None, (
+            f"seed {seed}: {failure}\nrun `python -m tests.fuzz --count 1 --every-pass --seed {seed}`"
+        )
     return checked
 
 

@@ -9,12 +9,17 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 import blocklang.triton as triton
 
 Array = npt.NDArray[Any]
+
+DTYPES: dict[str, Any] = {"fp32": np.float32, "fp16": np.float16, "bf16": ml_dtypes.bfloat16}
+# Errors in units of the largest magnitude of the reference: some roundings of the type's last bit.
+ALLOWED = {"fp32": 4e-6, "fp16": 2e-3, "bf16": 1.6e-2}
 
 Mode = Callable[[Any], Any]
 """What a driver does to each kernel before it launches it: nothing, or `interpreted`."""
@@ -32,17 +37,15 @@ def interpreted(kernel: Any) -> Any:
 
 
 def bits(array: Array) -> Array:
-    """The bits of the elements, all NaN the same."""
-    found = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").copy()
-    if array.dtype.kind not in "iub":
-        found[np.isnan(array.astype(np.float64))] = ~found.dtype.type(0)
-    return found
+    """The bits of the elements."""
+    return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
 
 
 def in_both_modes(driver: Callable[..., tuple[Array, ...]], *args: Any, **keywords: Any) -> tuple[Array, ...]:
     """What `driver(mode, ...)` returns, the same to the bit compiled and interpreted."""
     native = driver(compiled, *args, **keywords)
     for position, (one, other) in enumerate(zip(native, driver(interpreted, *args, **keywords), strict=True)):
+        assert one.dtype == other.dtype
         wrong = np.argwhere(bits(one) != bits(other))
         assert not len(wrong), (
             f"result {position}: {len(wrong)} of {one.size} lanes differ between the modes, first at "
@@ -62,3 +65,20 @@ def assert_close(actual: Array, expected: Array, tolerance: float, what: str = "
         f"{what}: {bad.sum()} of {bad.size} wrong, first at {np.argwhere(bad)[0]}: "
         f"{got[tuple(np.argwhere(bad)[0])]} instead of {wanted[tuple(np.argwhere(bad)[0])]}"
     )
+
+
+def close(
+    found: Array, expected: Any, dtype: str = "fp32", factor: float = 1.0, scale: float | None = None
+) -> None:
+    """`found` is `expected` but for roundings of its dtype, relative to the largest magnitude or `scale`."""
+    expected = np.asarray(expected, np.float64)
+    assert found.shape == expected.shape
+    scale = max(1e-30, np.abs(expected).max(initial=0.0)) if scale is None else scale
+    error = np.abs(found.astype(np.float64) - expected).max(initial=0.0) / scale
+    assert error <= ALLOWED[dtype] * factor, f"error {error:.2e}"
+
+
+def normal(seed: int, *shape: int, dtype: str = "fp32") -> Array:
+    """Standard normal numbers, fixed by the seed."""
+    numbers: Array = np.random.default_rng(seed).standard_normal(shape).astype(DTYPES[dtype])
+    return numbers

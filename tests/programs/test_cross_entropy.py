@@ -14,7 +14,7 @@ import pytest
 import blocklang.triton as triton
 import blocklang.triton.language as tl
 from blocklang.triton.language.extra.libdevice import tanh
-from tests.programs.helpers2 import DTYPES, both_modes, close, compiled, normal
+from tests.programs.running import DTYPES, close, compiled, in_both_modes, normal
 
 IGNORED = -100
 
@@ -166,7 +166,7 @@ def test_loss_and_gradient_over_the_logits(dtype, smoothing, z_scale, reduction)
 @pytest.mark.parametrize("cols", [1, 7, 32, 33, 100])
 def test_both_modes(cols):
     x, y = case(cols, 5, cols, "bf16")
-    found = both_modes(lambda mode: launch(mode, x, y, 0.1, 1e-3, "mean", 32))
+    found = in_both_modes(lambda mode: launch(mode, x, y, 0.1, 1e-3, "mean", 32))
     expected = reference(x, y, 0.1, 1e-3, "mean")
     close(found[0], expected[0], "bf16")
     for one, other in zip(found[1:], expected[1:], strict=True):
@@ -176,7 +176,7 @@ def test_both_modes(cols):
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 def test_logits_bent_by_a_cap(dtype):
     x, y = case(3, 6, 75, dtype)
-    found = both_modes(lambda mode: launch(mode, x, y, 0.1, 1e-3, "mean", 32, softcap=5.0))
+    found = in_both_modes(lambda mode: launch(mode, x, y, 0.1, 1e-3, "mean", 32, softcap=5.0))
     expected = reference(x, y, 0.1, 1e-3, "mean", softcap=5.0)
     close(found[0], expected[0], dtype)
     for one, other in zip(found[1:], expected[1:], strict=True):
@@ -187,7 +187,7 @@ def test_a_row_of_minus_infinity_but_for_its_label():
     x = np.full((2, 70), -np.inf, np.float32)
     x[:, 5] = 3
     y = np.array([5, IGNORED], np.int64)
-    grad, losses, lse, _ = both_modes(lambda mode: launch(mode, x, y, 0.0, 0.0, "none", 128))
+    grad, losses, lse, _ = in_both_modes(lambda mode: launch(mode, x, y, 0.0, 0.0, "none", 128))
     assert not grad.any()
     assert not losses.any()
     assert lse[0] == 3

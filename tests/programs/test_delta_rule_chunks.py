@@ -16,7 +16,7 @@ import pytest
 
 import blocklang.triton as triton
 import blocklang.triton.language as tl
-from tests.programs.helpers2 import both_modes, close, compiled, normal
+from tests.programs.running import close, compiled, in_both_modes, normal
 
 BT = 32
 
@@ -213,4 +213,4 @@ def test_chunks_are_the_recurrence(size, dtype):
 
 def test_both_modes():
     arrays = case(1, 50, 2, 12, 10, "bf16")
-    check(*arrays, "bf16", both_modes(lambda mode: launch(mode, *arrays, 8, 8)))
+    check(*arrays, "bf16", in_both_modes(lambda mode: launch(mode, *arrays, 8, 8)))

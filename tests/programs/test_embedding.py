@@ -8,7 +8,7 @@ import pytest
 
 import blocklang.triton as triton
 import blocklang.triton.language as tl
-from tests.programs.helpers2 import both_modes, close, compiled, normal
+from tests.programs.running import close, compiled, in_both_modes, normal
 
 
 @triton.jit
@@ -122,5 +122,5 @@ def test_both_modes(dtype, padding):
     grad = np.random.default_rng(3).integers(-3, 3, (21, 9)).astype(table.dtype)
     check(
         table, indices, grad, padding, dtype,
-        both_modes(lambda mode: launch(mode, table, indices, grad, table.dtype, padding, 4, 8)),
+        in_both_modes(lambda mode: launch(mode, table, indices, grad, table.dtype, padding, 4, 8)),
     )  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 import blocklang.triton as triton
 import blocklang.triton.language as tl
 from blocklang.triton.language.extra.libdevice import tanh
-from tests.programs.helpers2 import both_modes, close, compiled, normal
+from tests.programs.running import close, compiled, in_both_modes, normal
 
 
 def calculate_settings(n):
@@ -147,14 +147,14 @@ def test_forward_and_backward(name, dtype, cols):
 @pytest.mark.parametrize("name", ["swiglu", "geglu"])
 def test_both_modes(name, dtype):
     a, b, dc = (normal(seed, 3, 37, dtype=dtype) for seed in (1, 2, 3))
-    both_modes(lambda mode: launch(mode, name, a, b, dc))
+    in_both_modes(lambda mode: launch(mode, name, a, b, dc))
 
 
 @pytest.mark.parametrize("name", ["swiglu", "geglu"])
 def test_large_gates_saturate(name):
     a = np.array([[-100, -30, 30, 88, 1000, 0, -0.0]], np.float32)
     b = np.ones_like(a)
-    c, da, db = both_modes(lambda mode: launch(mode, name, a, b, b))
+    c, da, db = in_both_modes(lambda mode: launch(mode, name, a, b, b))
     np.testing.assert_allclose(c, np.maximum(a, 0), atol=1e-10)
     np.testing.assert_allclose(db, np.maximum(a, 0), atol=1e-10)
     np.testing.assert_allclose(da, np.where(a == 0, 0.5, (a > 0).astype(float)), atol=1e-10)

@@ -12,7 +12,7 @@ import pytest
 
 import blocklang.triton as triton
 from tests.programs import library_source
-from tests.programs.helpers2 import close, normal
+from tests.programs.running import close, normal
 
 PACKAGE = "blocklang_test_library"
 

@@ -15,7 +15,7 @@ import pytest
 
 import blocklang.triton as triton
 import blocklang.triton.language as tl
-from tests.programs.helpers2 import both_modes, close, compiled, normal
+from tests.programs.running import close, compiled, in_both_modes, normal
 
 
 @triton.jit
@@ -216,7 +216,7 @@ def test_chunks_are_the_recurrence(dtype, gated, size):
 @pytest.mark.parametrize("gated", [True, False])
 def test_both_modes(gated):
     q, k, v, g, h0 = case(1, 37, 2, 12, 20, "bf16")
-    both_modes(lambda mode: chunked(mode, q, k, v, g if gated else None, h0, 0.3, 16, 16, 16))
+    in_both_modes(lambda mode: chunked(mode, q, k, v, g if gated else None, h0, 0.3, 16, 16, 16))
 
 
 @pytest.mark.parametrize("head_first", [True, False])
@@ -236,7 +236,7 @@ def test_cumsum_within_chunks(T, reverse, head_first):
     axis = 2 if head_first else 1
     pieces = np.split(g.astype(np.float64), range(BT, T, BT), axis=axis)
     sums = [np.flip(np.flip(p, axis).cumsum(axis), axis) if reverse else p.cumsum(axis) for p in pieces]
-    close(both_modes(launch)[0], np.concatenate(sums, axis=axis))
+    close(in_both_modes(launch)[0], np.concatenate(sums, axis=axis))
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
@@ -252,7 +252,7 @@ def test_recurrent_kernel(dtype, size):
         )
         return o, ht
 
-    o, ht = both_modes(launch)
+    o, ht = in_both_modes(launch)
     expected_o, expected_ht = reference(q, k, v, g, None, 0.25)
     close(o, expected_o, dtype)
     close(ht, expected_ht)

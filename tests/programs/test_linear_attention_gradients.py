@@ -16,7 +16,7 @@ import pytest
 
 import blocklang.triton as triton
 import blocklang.triton.language as tl
-from tests.programs.helpers2 import both_modes, close, compiled, normal
+from tests.programs.running import close, compiled, in_both_modes, normal
 
 IS_VARLEN = triton.heuristics({"IS_VARLEN": lambda args: args["cu_seqlens"] is not None})
 
@@ -271,6 +271,6 @@ def test_gradients(size, begins, dtype):
 def test_both_modes(begins):
     arrays = case(1, 29, 2, 6, 10, "fp32")
     cu_seqlens = None if begins is None else np.array(begins, np.int64)
-    found = both_modes(lambda mode: launch(mode, *arrays, cu_seqlens, 16, 8))
+    found = in_both_modes(lambda mode: launch(mode, *arrays, cu_seqlens, 16, 8))
     for one, expected in zip(found, reference(*arrays, begins or [0, 29]), strict=True):
         close(one, expected, factor=2)

@@ -8,7 +8,7 @@ import pytest
 
 import blocklang.triton as triton
 import blocklang.triton.language as tl
-from tests.programs.helpers2 import both_modes, close, normal
+from tests.programs.running import close, in_both_modes, normal
 
 
 @triton.jit
@@ -113,7 +113,7 @@ def test_reversed_and_rotated_in_place(n):
         mode(rotate_in_place_kernel)[(1,)](rotated, n, BLOCK=16)
         return reversed_, rotated
 
-    reversed_, rotated = both_modes(launch)
+    reversed_, rotated = in_both_modes(launch)
     np.testing.assert_array_equal(reversed_, x[::-1])
     np.testing.assert_array_equal(rotated, np.roll(x, 1))
 
@@ -128,7 +128,7 @@ def test_transposed_through_scratch(same):
         mode(transpose_through_scratch_kernel)[(1,)](x, scratch, out, M=16, N=32)
         return (out,)
 
-    np.testing.assert_array_equal(both_modes(launch)[0], x.T * 3)
+    np.testing.assert_array_equal(in_both_modes(launch)[0], x.T * 3)
 
 
 def test_sorted_in_memory():
@@ -139,7 +139,7 @@ def test_sorted_in_memory():
         mode(bitonic_in_memory_kernel)[(1,)](y, n_log2=7, BLOCK=128)
         return (y,)
 
-    np.testing.assert_array_equal(both_modes(launch)[0], np.sort(x))
+    np.testing.assert_array_equal(in_both_modes(launch)[0], np.sort(x))
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5])
@@ -155,7 +155,7 @@ def test_two_arrays_that_change_places(steps):
     for _ in range(steps):
         inner = 0.25 * expected[:-2] + 0.5 * expected[1:-1] + 0.25 * expected[2:]
         expected = np.concatenate([expected[:1], inner, expected[-1:]])
-    close(both_modes(launch)[0], expected)
+    close(in_both_modes(launch)[0], expected)
 
 
 @pytest.mark.parametrize("overlap", [None, 0, 1, 7])
@@ -177,7 +177,7 @@ def test_pointers_chosen_by_data(overlap):
     for flag in flags:
         source, target = (a, b) if flag > 0 else (b, a)
         target[:] = target + source.copy()
-    np.testing.assert_array_equal(both_modes(launch)[0], expected)
+    np.testing.assert_array_equal(in_both_modes(launch)[0], expected)
 
 
 @pytest.mark.parametrize("n", [1, 2, 45, 128])
@@ -189,4 +189,4 @@ def test_sums_in_place(n):
         mode(prefix_in_place_kernel)[(1,)](y, n, BLOCK=128)
         return (y,)
 
-    np.testing.assert_array_equal(both_modes(launch)[0], x.cumsum())
+    np.testing.assert_array_equal(in_both_modes(launch)[0], x.cumsum())

@@ -17,7 +17,7 @@ from tests.programs import (
     test_radix_sort,
     test_recurrences,
 )
-from tests.programs.helpers2 import close, compiled, normal
+from tests.programs.running import close, compiled, normal
 
 
 @pytest.fixture

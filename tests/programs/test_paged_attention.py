@@ -12,7 +12,7 @@ import pytest
 
 import blocklang.triton as triton
 import blocklang.triton.language as tl
-from tests.programs.helpers2 import both_modes, close, compiled, normal
+from tests.programs.running import close, compiled, in_both_modes, normal
 
 
 @triton.jit
@@ -187,5 +187,5 @@ def test_pages_in_any_order(dtype, heads, kv_heads, head_dim, page, splits, cap)
 @pytest.mark.parametrize("cap", [0.0, 5.0])
 def test_both_modes(cap):
     arrays = case([1, 9, 30], 6, 2, 12, 4, "bf16")
-    (found,) = both_modes(lambda mode: launch(mode, *arrays, 2, 8, cap))
+    (found,) = in_both_modes(lambda mode: launch(mode, *arrays, 2, 8, cap))
     close(found, reference(*arrays, cap), "bf16")

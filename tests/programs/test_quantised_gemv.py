@@ -8,7 +8,7 @@ import pytest
 
 import blocklang.triton as triton
 import blocklang.triton.language as tl
-from tests.programs.helpers2 import both_modes, close, compiled, normal
+from tests.programs.running import close, compiled, in_both_modes, normal
 
 
 @triton.jit
@@ -125,7 +125,7 @@ def test_int8_gemv(size, dtype, has_bias):
 
 def test_int8_gemv_in_both_modes():
     x, w, scale, bias = int8_case(13, 50, "bf16")
-    both_modes(lambda mode: gemv_int8(mode, x, w, scale, bias, 4, 16))
+    in_both_modes(lambda mode: gemv_int8(mode, x, w, scale, bias, 4, 16))
 
 
 def quantised_matmul(mode, x, w, w_scale):
@@ -145,7 +145,7 @@ def test_rows_quantised_then_multiplied(size):
     x = normal(1, m, k)
     w = np.random.default_rng(0).integers(-128, 128, (n, k)).astype(np.int8)
     w_scale = np.abs(normal(2, n))
-    q, scale, c = both_modes(lambda mode: quantised_matmul(mode, x, w, w_scale))
+    q, scale, c = in_both_modes(lambda mode: quantised_matmul(mode, x, w, w_scale))
     np.testing.assert_allclose(scale, np.abs(x).max(axis=1) / 127, rtol=1e-6)
     assert np.abs(q * scale[:, None] - x).max() <= 0.5001 * scale.max()
     product = q.astype(np.int64) @ w.T.astype(np.int64)
@@ -176,7 +176,7 @@ def test_int4_gemv(size, dtype):
     w, zeros = random.integers(0, 16, (k, n)), random.integers(0, 16, (groups, n))
     scales, x = np.abs(normal(1, groups, n, dtype=dtype)), normal(2, k, dtype=dtype)
     qweight, qzeros = pack(w), np.ascontiguousarray(pack(zeros.T).T)
-    (y,) = both_modes(lambda mode: gemv_int4(mode, x, qweight, scales, qzeros, group, 16))
+    (y,) = in_both_modes(lambda mode: gemv_int4(mode, x, qweight, scales, qzeros, group, 16))
     of = np.arange(k) // group
     dense = (w - zeros[of]) * scales.astype(np.float64)[of]
     scale_of_error = (np.abs(x.astype(np.float64)) @ np.abs(dense)).max()

@@ -13,7 +13,7 @@ import pytest
 
 import blocklang.triton as triton
 import blocklang.triton.language as tl
-from tests.programs.helpers2 import both_modes, compiled
+from tests.programs.running import compiled, in_both_modes
 
 BITS = 4
 BINS = 1 << BITS
@@ -218,4 +218,4 @@ def test_types_and_orders(dtype, descending, one_sweep):
 @pytest.mark.parametrize("n", [1, 31, 70])
 def test_both_modes(n, one_sweep):
     x = keys(n, np.int32)
-    check(x, both_modes(lambda mode: radix_sort(mode, x, False, 32, one_sweep)), False)
+    check(x, in_both_modes(lambda mode: radix_sort(mode, x, False, 32, one_sweep)), False)

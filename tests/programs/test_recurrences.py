@@ -10,7 +10,7 @@ import pytest
 
 import blocklang.triton as triton
 import blocklang.triton.language as tl
-from tests.programs.helpers2 import both_modes, close, compiled, normal
+from tests.programs.running import close, compiled, in_both_modes, normal
 
 
 @triton.jit
@@ -101,7 +101,7 @@ def test_linear_scan(dtype, size):
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 def test_linear_scan_in_both_modes(dtype):
     arrays = scan_case(2, 45, 5, dtype)
-    both_modes(lambda mode: scan_launch(mode, *arrays, 16, 4))
+    in_both_modes(lambda mode: scan_launch(mode, *arrays, 16, 4))
 
 
 @triton.jit
@@ -202,4 +202,4 @@ def test_delta_rule_in_both_modes(headwise):
     q, k, v = (normal(s, 1, 11, 2, n, dtype="bf16") for s, n in ((1, 6), (2, 6), (3, 9)))
     beta = np.abs(normal(4, *((1, 11, 2, 9) if headwise else (1, 11, 2)), dtype="bf16"))
     h0 = normal(5, 1, 2, 6, 9) if headwise else None
-    both_modes(lambda mode: delta_launch(mode, q, k, v, beta, h0, 0.5, headwise))
+    in_both_modes(lambda mode: delta_launch(mode, q, k, v, beta, h0, 0.5, headwise))

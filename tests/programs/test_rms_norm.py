@@ -8,7 +8,7 @@ import pytest
 
 import blocklang.triton as triton
 import blocklang.triton.language as tl
-from tests.programs.helpers2 import both_modes, close, compiled, normal
+from tests.programs.running import close, compiled, in_both_modes, normal
 
 NONE: tl.constexpr = tl.constexpr(-1)
 LLAMA: tl.constexpr = tl.constexpr(0)
@@ -124,4 +124,4 @@ def test_both_modes(casting, cols):
     dtype = "fp32" if casting is NONE else "bf16"
     x, dy = normal(1, 5, cols, dtype=dtype), normal(2, 5, cols, dtype=dtype)
     w = normal(3, cols, dtype=dtype)
-    both_modes(lambda mode: launch(mode, x, w, dy, 0.25, casting, 2))
+    in_both_modes(lambda mode: launch(mode, x, w, dy, 0.25, casting, 2))

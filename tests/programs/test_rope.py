@@ -12,7 +12,7 @@ import pytest
 
 import blocklang.triton as triton
 import blocklang.triton.language as tl
-from tests.programs.helpers2 import DTYPES, both_modes, close, compiled, normal
+from tests.programs.running import DTYPES, close, compiled, in_both_modes, normal
 
 
 @triton.jit
@@ -112,7 +112,7 @@ def test_rotation(dtype, backward, batches, length, q_heads, k_heads, head, cos_
 def test_both_modes(backward):
     q, k = normal(3, 2, 3, 3, 12, dtype="bf16"), normal(4, 2, 3, 1, 12, dtype="bf16")
     cos, sin = tables(1, 3, 12, np.float32)
-    both_modes(lambda mode: launch(mode, q, k, cos, sin, backward))
+    in_both_modes(lambda mode: launch(mode, q, k, cos, sin, backward))
 
 
 def test_backward_undoes_forward():

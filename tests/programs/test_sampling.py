@@ -11,7 +11,7 @@ import pytest
 
 import blocklang.triton as triton
 import blocklang.triton.language as tl
-from tests.programs.helpers2 import both_modes, close, compiled, normal
+from tests.programs.running import close, compiled, in_both_modes, normal
 
 
 @triton.jit
@@ -161,7 +161,7 @@ def test_a_token_of_the_most_likely(vocabulary, k, dtype, greedy):
 @pytest.mark.parametrize("greedy", [True, False])
 def test_both_modes(greedy):
     arrays = case(4, 21, "bf16")
-    found = both_modes(lambda mode: launch(mode, *arrays, 8, (7 << 40) + 5, greedy))
+    found = in_both_modes(lambda mode: launch(mode, *arrays, 8, (7 << 40) + 5, greedy))
     check(arrays, 8, (7 << 40) + 5, greedy, found)
 
 
@@ -183,7 +183,7 @@ def test_draws_by_chunks_in_both_modes():
         mode(streaming_sample_kernel)[(3,)](p, tokens, 5, 37, BLOCK=16)
         return (tokens,)
 
-    (tokens,) = both_modes(draw)
+    (tokens,) = in_both_modes(draw)
     u = np.maximum(philox_uniform(5, np.arange(111).reshape(3, 37)), 1e-7).astype(np.float64)
     np.testing.assert_array_equal(tokens, (p / -np.log(u)).argmax(axis=1))
 
@@ -196,6 +196,6 @@ def test_dropout():
         mode(dropout_kernel)[(triton.cdiv(1000, 256),)](x, out, 1000, 0.25, 123, BLOCK=256)
         return (out,)
 
-    (out,) = both_modes(drop)
+    (out,) = in_both_modes(drop)
     keep = philox_uniform(123, np.arange(1000)) > np.float32(0.25)
     np.testing.assert_allclose(out, np.where(keep, x / 0.75, 0), rtol=1e-6)

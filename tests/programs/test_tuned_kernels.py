@@ -10,7 +10,7 @@ import pytest
 
 import blocklang.triton as triton
 import blocklang.triton.language as tl
-from tests.programs.helpers2 import both_modes, close, normal
+from tests.programs.running import close, in_both_modes, normal
 
 
 def bench(call, quantiles):
@@ -151,7 +151,7 @@ def test_both_modes():
         )
         return (c,)
 
-    both_modes(launch)
+    in_both_modes(launch)
 
 
 @triton.jit

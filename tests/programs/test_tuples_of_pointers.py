@@ -10,7 +10,7 @@ import pytest
 
 import blocklang.triton as triton
 import blocklang.triton.language as tl
-from tests.programs.helpers2 import both_modes, close, normal
+from tests.programs.running import close, in_both_modes, normal
 
 
 @triton.jit
@@ -92,7 +92,7 @@ def test_arrays_of_several_types_and_sizes():
         mode(copy_all_kernel)[(triton.cdiv(max(sizes), 64),)](sources, targets, sizes, BLOCK=64)
         return targets
 
-    for found, expected in zip(both_modes(launch), sources, strict=True):
+    for found, expected in zip(in_both_modes(launch), sources, strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
@@ -118,7 +118,7 @@ def test_adam_over_a_list(sizes):
         mode(adam_kernel)[grid](now, grads, states, hyper, sizes, 3.0, BLOCK=32)
         return (*now, *(x for pair in states for x in pair))
 
-    found = both_modes(launch)
+    found = in_both_modes(launch)
     for t, n in enumerate(sizes):
         p, g = params[t].astype(np.float64), grads[t].astype(np.float64)
         m = hyper.beta1 * normal(n + 2, n).astype(np.float64) + (1 - hyper.beta1) * g
@@ -148,5 +148,5 @@ def test_grouped_products_by_addresses(programs):
         )  # fmt: skip
         return c
 
-    for found, left, right in zip(both_modes(launch), a, b, strict=True):
+    for found, left, right in zip(in_both_modes(launch), a, b, strict=True):
         close(found, left.astype(np.float64) @ right.astype(np.float64))

@@ -54,6 +54,8 @@ CASES: dict[str, Callable[[], object]] = {
     "long_grid": lambda: add[1, 2, 3, 4](X, X, X, 8, BLOCK=8),
     "huge_grid": lambda: add[2**31](X, X, X, 8, BLOCK=8),
     "warps": lambda: add[1](X, X, X, 8, BLOCK=8, num_warps=3),
+    "debug": lambda: add[1](X, X, X, 8, BLOCK=8, debug=3),
+    "deterministic": lambda: add[1](X, X, X, 8, BLOCK=8, deterministic="yes"),
     "threads": lambda: add[1](X, X, X, 8, BLOCK=8, num_threads=0),
     "cooperative": lambda: add[1](X, X, X, 8, BLOCK=8, launch_cooperative_grid=True),
     "no_memory": lambda: keep[1](X, 2, ROWS=2**30),
