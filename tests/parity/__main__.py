@@ -7,9 +7,9 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from tests.parity.comparing import cases_of, deviation, run_both, verdict
+from tests.parity.comparing import UNEXPECTED, cases_of, deviation, run_both, verdict
 
-VERDICTS = ("equal", "both refuse", "they refuse", "known", "we refuse", "dtype", "value")
+VERDICTS = ("equal", "both refuse", "they refuse", "known", *UNEXPECTED)
 
 
 def main(families: tuple[str, ...]) -> int:
@@ -25,7 +25,7 @@ def main(families: tuple[str, ...]) -> int:
         known = deviation(case, found)
         if known is not None:
             reasons[known.reason] += 1
-        elif found in ("we refuse", "dtype", "value"):
+        elif found in UNEXPECTED:
             detail = [r if isinstance(r, str) else r[0] for r in (theirs, ours)]
             unknown.append(f"{case.name}: {found}: {detail[0][:200]} | {detail[1][:300]}")
         counts[case.family, "known" if known else found] += 1

@@ -91,9 +91,16 @@ DEVIATIONS: tuple[Deviation, ...] = (
 )
 
 
+# How an error of ours must begin to be a refusal, and not a fault of the compiler.
+REFUSALS = ("CompilationError:", "UnsupportedLanguageConstruct:", "LaunchError:")
+UNEXPECTED = ("we fail", "we refuse", "dtype", "value")
+
+
 def verdict(case: Case, theirs: Result, ours: Result) -> str:
-    """How a case compares: "equal", "both refuse", "they refuse", "we refuse", "dtype" or "value"."""
+    """How a case compares: "equal", "both refuse", "they refuse", or what is in `UNEXPECTED`."""
     if isinstance(theirs, str) or isinstance(ours, str):
+        if isinstance(ours, str) and not ours.startswith(REFUSALS):
+            return "we fail"
         if isinstance(theirs, str) and isinstance(ours, str):
             return "both refuse"
         return "they refuse" if isinstance(theirs, str) else "we refuse"
