@@ -7,8 +7,9 @@ The entry of a compiled kernel is
     void kernel(const void* arguments, const int32_t grid[3], int64_t begin, int64_t end, void* scratch)
 
 It runs the programs with linear id begin <= id < end, in ascending order; axis 0 varies fastest: id = x +
-grid[0] * (y + grid[1] * z). It keeps no state, so any number of threads may run disjoint ranges, each with
-its own scratch arena of `scratch_bytes`, aligned to `SCRATCH_ALIGNMENT`.
+grid[0] * (y + grid[1] * z). It keeps no state but in its arena, so any number of threads may run disjoint
+ranges, each with its own arena: `scratch_bytes` from an address that is a multiple of
+`SCRATCH_ALIGNMENT`, and the launch's number before them (`LAUNCH_NUMBER`).
 
 `arguments` is an array of 8-byte slots, one per run-time argument in order. A number stands in the low
 bytes of its slot (little-endian; a bool as a byte 0 or 1); a pointer is the address of the array's element
@@ -25,6 +26,14 @@ from blocklang.ir.types import PointerType, ScalarType
 
 SLOT_BYTES = 8
 SCRATCH_ALIGNMENT = 64
+
+# A loop over lanes may read or write one whole step past the end of a buffer's row: the widest step (64
+# lanes of 8 bytes) stays inside.
+SLACK_BYTES = 64 * 8
+
+# Before the scratch memory, at this offset from its address, stands a 64-bit number that no earlier launch
+# had in this arena: what a program left behind is of this launch only if it bears the number.
+LAUNCH_NUMBER = -SCRATCH_ALIGNMENT
 
 # The list of events, whose address stands in the slot behind the arguments of a kernel that has any: the last
 # record pushed, and how many found no memory.
@@ -47,6 +56,69 @@ class BufferPlan:
     type: str
     first_use: int
     last_use: int
+
+
+@dataclass(frozen=True)
+class TileTable:
+    """The memory of one `memoise`: tiles that the programs of a launch share, found by keys.
+
+    Attributes:
+        keys: how many 64-bit numbers tell two tiles apart.
+        tiles: how many there may be.
+        tile_bytes: of the elements of one tile.
+
+    From its start, a multiple of `SCRATCH_ALIGNMENT`:
+
+        number   i64: the launch that the rest belongs to
+        used     i64: how many tiles are filled
+        hits     i64: how often one was found
+        limit    i64: how many there may be, 0 once few have been found
+        keys     those that are looked for
+        heads    i32 per hash value: number + 1 of the first entry, 0 for none
+        entries  per tile its keys, then an i64: number + 1 of the next entry with the same hash
+        tiles    `pitch` apart
+    """
+
+    NUMBER = 0
+    USED = 8
+    HITS = 16
+    LIMIT = 24
+    KEYS = 32
+
+    keys: int
+    tiles: int
+    tile_bytes: int
+
+    @property
+    def heads(self) -> int:
+        """Hash values: a power of two, about one per tile."""
+        return max(2, 1 << (self.tiles - 1).bit_length())
+
+    @property
+    def heads_at(self) -> int:
+        return self.KEYS + 8 * self.keys
+
+    @property
+    def entries_at(self) -> int:
+        return self.heads_at + 4 * self.heads
+
+    @property
+    def tiles_at(self) -> int:
+        return aligned(self.entries_at + self.tiles * 8 * (self.keys + 1))
+
+    @property
+    def pitch(self) -> int:
+        """From one tile to the next."""
+        return aligned(self.tile_bytes + SLACK_BYTES)
+
+    @property
+    def bytes(self) -> int:
+        return self.tiles_at + self.tiles * self.pitch
+
+
+def aligned(size: int) -> int:
+    """The next multiple of `SCRATCH_ALIGNMENT`."""
+    return -(-size // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,11 @@ def _target(options: CompileOptions) -> Target:
 
 
 def _lower(
-    source: Kernel, options: CompileOptions, observer: Callable[[str, Kernel], None] | None
+    source: Kernel,
+    options: CompileOptions,
+    observer: Callable[[str, Kernel], None] | None,
+    *,
+    share: bool = True,
 ) -> PipelineRun:
     return run_pipeline(
         clone_kernel(source),
@@ -138,6 +142,7 @@ def _lower(
         verify_each=options.verify,
         observer=observer,
         enable_fp_fusion=options.enable_fp_fusion,
+        share=share,
     )
 
 
@@ -187,7 +192,7 @@ def compile_counted(
     Raises:
         CompilationError: the kernel's buffers do not fit the device.
     """
-    placed = _lower(kernel, options, None).kernel
+    placed = _lower(kernel, options, None, share=False).kernel  # every program counts what it packs
     run = run_device_passes(placed, device)
     symbol = f"blocklang_{kernel.name}_counted"
     code = compile_module(emit_module(placed, _target(options), symbol), _target(options))

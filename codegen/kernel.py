@@ -14,6 +14,7 @@ from blocklang.codegen.histogram import histogram_buffer
 from blocklang.codegen.lanes import LaneEmitter
 from blocklang.codegen.lanes_loop import lanes_loop
 from blocklang.codegen.loops import Hook, RegionEmitter
+from blocklang.codegen.memoise import forget_earlier_launches, memoise
 from blocklang.codegen.scan import scan_buffers
 from blocklang.codegen.sort import sort_buffer
 from blocklang.codegen.tree import tree_reduce
@@ -25,7 +26,7 @@ from blocklang.ops.creation import NumPrograms, ProgramId
 from blocklang.ops.events import DeviceAssert, DevicePrint
 from blocklang.ops.order import HistogramBuffer, SortBuffer
 from blocklang.ops.scan import ScanBuffers
-from blocklang.ops.tile import BufferOp, ContractBuffers, Lanes, TreeReduce
+from blocklang.ops.tile import BufferOp, ContractBuffers, Lanes, Memoise, TreeReduce
 from blocklang.target import Target
 
 _ADDRESS = PointerType(U8)  # the type of a buffer's address; accesses bring their own element type
@@ -54,6 +55,7 @@ def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
         TreeReduce: tree_reduce,
         ScanBuffers: scan_buffers,
         ContractBuffers: contract_buffers,
+        Memoise: memoise,
         SortBuffer: sort_buffer,
         HistogramBuffer: histogram_buffer,
         AtomicRmw: atomic_rmw,
@@ -69,6 +71,7 @@ def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
     load_arguments(kernel, lanes)
     place_buffers(kernel, lanes)
     events.load_log(emitter)
+    forget_earlier_launches(kernel, emitter)
     emit_programs(kernel, emitter, grid, events)
     emit.do("ret void")
     declarations, entry = emit_entry(target, symbol, _SIGNATURE)

@@ -21,7 +21,7 @@ from blocklang.ir.types import I1, I64, U8, PointerType, ScalarType, Type, eleme
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import Add, And, Cast, Elementwise, IntegerDiv, Mul, Or, Rem, Sub
 from blocklang.ops.memory import Load, Offset, Store
-from blocklang.ops.tile import BufferOp, InBounds, Part, Read, View, Write
+from blocklang.ops.tile import BufferOp, InBounds, Memory, Part, Read, View, Write
 from blocklang.target import Target
 
 TRUE = Lane("true", I1)
@@ -51,7 +51,7 @@ class LaneEmitter:
     width: int = 0
     live: Lane | None = None
     assumed: frozenset[Operation] = frozenset()
-    buffers: dict[Value, BufferOp] = field(default_factory=dict)
+    buffers: dict[Value, Memory] = field(default_factory=dict)
     splats: dict[str, str] = field(default_factory=dict)
 
     # ---- representations ----
@@ -438,7 +438,7 @@ class LaneEmitter:
         return self._address(base, [(lane, step) for lane, step in zip(lanes, steps, strict=True)])
 
     def _panel_pointer(
-        self, base: Lane, op: BufferOp, lanes: list[Lane], shape: tuple[int, ...], size: int
+        self, base: Lane, op: Memory, lanes: list[Lane], shape: tuple[int, ...], size: int
     ) -> Lane:
         """Row i, column j of a matrix stored in panels. Vectors along j start at multiples of the width,
         which divides the panel.

@@ -24,6 +24,8 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
+from blocklang.abi import LAUNCH_NUMBER
+
 LAUNCHER = "launch"
 MAXIMUM_ARGUMENTS = 64
 
@@ -838,9 +840,16 @@ arena:
 take:
   %taken = atomicrmw xchg ptr %scratch.at, i64 0 seq_cst
   %busy = icmp eq i64 %taken, 0
-  br i1 %busy, label %no, label %ready
+  br i1 %busy, label %no, label %number
+number:
+  %number.address = add i64 %taken, {LAUNCH_NUMBER}
+  %number.at = inttoptr i64 %number.address to ptr
+  %number.before = load i64, ptr %number.at
+  %number.now = add i64 %number.before, 1
+  store i64 %number.now, ptr %number.at
+  br label %ready
 ready:
-  %arena.address = phi i64 [ 0, %arena ], [ %taken, %take ]
+  %arena.address = phi i64 [ 0, %arena ], [ %taken, %number ]
   %scratch = inttoptr i64 %arena.address to ptr
   {_field("entry.at", TABLE, "entry", "table", "ptr")}
   %hold = fcmp olt double %expected, {HOLD_NS:e}

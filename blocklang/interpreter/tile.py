@@ -93,6 +93,14 @@ def part(op: ops.Part, machine: Machine) -> Buffer:
     return source.part(int(machine[op.index]), op.output.type)
 
 
+@evaluates(ops.Memoise)
+def memoise(op: ops.Memoise, machine: Machine) -> Buffer:
+    """A tile of its own for every program: which ones share theirs changes no result."""
+    tile = Buffer(unwritten(op.byte_count()), op.output.type, op.panel)
+    machine.run(op.body, [tile])
+    return tile
+
+
 @evaluates(ops.Read)
 def read(op: ops.Read, machine: Machine) -> Array:
     source: Buffer = machine[op.buffer]

@@ -90,12 +90,36 @@ class Contract(TileOperation):
 SPACES = ("global", "scratch", "accumulator", "private")
 
 
+class Memory(TileOperation):
+    """Base of what makes a buffer."""
+
+    panel: int
+
+    @property
+    def buffer_type(self) -> BufferType:
+        type = self.result.type
+        assert isinstance(type, BufferType)
+        return type
+
+    def element_count(self) -> int:
+        """Elements the buffer takes, padding included."""
+        type = self.buffer_type
+        if not self.panel:
+            return type.numel
+        rows, columns = type.shape
+        return rows * -(-columns // self.panel) * self.panel
+
+    def byte_count(self) -> int:
+        return self.element_count() * self.buffer_type.element.bytes
+
+
 @operation("buffer")
-class BufferOp(TileOperation):
+class BufferOp(Memory):
     """A place in on-chip memory, `offset` bytes into its space, with row-major elements.
 
     `panel` > 0 stores a matrix as panels of that many columns: element (i, j) is at (j // panel) * rows *
-    panel + i * panel + j % panel; the number of columns is rounded up to whole panels.
+    panel + i * panel + j % panel; the number of columns is rounded up to whole panels. `tiles` > 0 says that
+    the loops which fill it write all of it, and that so many copies may be kept from program to program.
 
     %b = buffer space="scratch", offset=0 : buffer<64x32xf32>
     """
@@ -103,19 +127,9 @@ class BufferOp(TileOperation):
     space = attribute(str, default="scratch", choices=SPACES)
     offset = attribute(int, default=-1)
     panel = attribute(int, default=0)
+    tiles = attribute(int, default=0)
     output = result()
     levels = PLACED
-
-    def element_count(self) -> int:
-        """Elements the buffer takes, padding included."""
-        shape = self.output.type.shape
-        if not self.panel:
-            return int(self.output.type.numel)
-        rows, columns = shape
-        return int(rows * -(-columns // self.panel) * self.panel)
-
-    def byte_count(self) -> int:
-        return int(self.element_count() * self.output.type.element.bytes)
 
 
 @operation("read")
@@ -188,6 +202,38 @@ class Part(View):
         source, target = self.buffer.type, self.output.type
         if target != BufferType(source.element, source.shape[1:]):
             raise ValueError("a part has its buffer's type without the first axis")
+
+
+@operation("memoise")
+class Memoise(Memory):
+    """A buffer that the body fills, and that programs of one launch share: where an earlier one on this
+    thread had the same `keys`, the body need not run.
+
+    The body reads nothing but values from outside, memory that the launch does not write included, and writes
+    every element of the buffer that is read. Up to `tiles` buffers and a table of their keys lie in the
+    scratch space from `offset` on. `panel` is that of `buffer`.
+
+    %t = memoise %row, tiles=64 : buffer<64x32xf32> {
+      (%b: buffer<64x32xf32>):
+      yield
+    }
+    """
+
+    keys = operand(ScalarOrPointer, variadic=True)
+    tiles = attribute(int)
+    panel = attribute(int, default=0)
+    offset = attribute(int, default=-1)
+    output = result()
+    body = region()
+    levels = PLACED
+
+    def verify_op(self) -> None:
+        if not isinstance(self.output.type, BufferType) or [a.type for a in self.body.args] != [
+            self.output.type
+        ]:
+            raise ValueError("the body takes the buffer")
+        if self.tiles < 1:
+            raise ValueError("there must be room for a buffer")
 
 
 @operation("in_bounds")

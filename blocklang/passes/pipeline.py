@@ -27,6 +27,7 @@ from blocklang.passes.fuse_multiply_adds import fuse_multiply_adds
 from blocklang.passes.guard_accesses import guard_accesses
 from blocklang.passes.hoist_loop_invariants import hoist_loop_invariants
 from blocklang.passes.lower_to_tile import lower_to_tile
+from blocklang.passes.memoise_packing import memoise_packing
 from blocklang.passes.narrow_loops import narrow_loops
 from blocklang.passes.place import place
 from blocklang.passes.plan_memory import plan_memory
@@ -42,12 +43,14 @@ class Pass:
 
     Attributes:
         is_fp_fusion: it runs only where the launch enables the fusion of floats.
+        is_sharing: it runs only where programs may share what they compute.
     """
 
     name: str
     run: Callable[[Kernel], None]
     why: str
     is_fp_fusion: bool = False
+    is_sharing: bool = False
 
 
 BLOCK_PASSES: tuple[Pass, ...] = (
@@ -98,6 +101,12 @@ PLACED_PASSES: tuple[Pass, ...] = (
     Pass("merge_placed", eliminate_common_subexpressions, "recipes share constants and reductions"),
     Pass("hoist_placed", hoist_loop_invariants, "constants and uniform parts leave the loops"),
     Pass("clean_up", eliminate_dead_code, "masks and offsets that nobody reads any more"),
+    Pass(
+        "memoise_packing",
+        memoise_packing,
+        "programs of a launch share what they pack; keys are fewest where all is hoisted",
+        is_sharing=True,
+    ),
     Pass("plan_memory", plan_memory, "buffers get their places; nothing may add one below"),
 )
 
@@ -130,6 +139,7 @@ def run_pipeline(
     verify_each: bool = False,
     observer: Observer | None = None,
     enable_fp_fusion: bool = False,
+    share: bool = True,
 ) -> PipelineRun:
     """Take `kernel` from level block to placed; it is changed on the way.
 
@@ -138,6 +148,7 @@ def run_pipeline(
         verify_each: check the rules of the IR after every pass.
         observer: called with a pass's name and the kernel after it.
         enable_fp_fusion: products and sums of floats become fused multiply-adds.
+        share: programs share what they pack.
     """
     seconds: dict[str, float] = {}
 
@@ -161,7 +172,8 @@ def run_pipeline(
     finish("place", started, placed)
     for one in PLACED_PASSES:
         started = time.perf_counter()
-        one.run(placed)
+        if share or not one.is_sharing:
+            one.run(placed)
         finish(one.name, started, placed)
     return PipelineRun(placed, chosen, seconds)
 

@@ -48,20 +48,17 @@ becomes
 
 A buffer lives from the first to the last operation of the kernel's body that mentions it, at whatever depth
 (a loop counts as one operation, so what is carried by it lives through all of it). Buffers that live at the
-same time do not overlap.
+same time do not overlap. What programs share (`memoise`) lies behind all of them, as it lives from program to
+program.
 
 Requires: level placed. Keeps: everything but offsets.
 """
 
 from __future__ import annotations
 
-from blocklang.abi import SCRATCH_ALIGNMENT, BufferPlan
+from blocklang.abi import SLACK_BYTES, BufferPlan, TileTable, aligned
 from blocklang.ir.core import Kernel, Operation, Value
-from blocklang.ops.tile import BufferOp, View
-
-# A loop over lanes may read or write one whole step past the end of a row: the widest step (64 lanes of 8
-# bytes) stays inside.
-SLACK_BYTES = 64 * 8
+from blocklang.ops.tile import BufferOp, Memoise, View
 
 
 def lifetimes(kernel: Kernel) -> dict[BufferOp, tuple[int, int]]:
@@ -97,7 +94,7 @@ def plan_memory(kernel: Kernel) -> None:
     placed: list[tuple[int, int, tuple[int, int]]] = []  # offset, end, lifetime
     for op in sorted(spans, key=lambda o: (-o.byte_count(), spans[o])):
         first, last = spans[op]
-        size = _rounded(op.byte_count() + SLACK_BYTES)
+        size = aligned(op.byte_count() + SLACK_BYTES)
         offset = 0
         for start, end, (other_first, other_last) in sorted(placed):
             if other_last < first or last < other_first:
@@ -110,22 +107,42 @@ def plan_memory(kernel: Kernel) -> None:
     unused = [op for op in kernel.body.ops if isinstance(op, BufferOp) and not op.result.uses]
     for op in unused:
         op.erase()
-
-
-def _rounded(size: int) -> int:
-    return -(-size // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
+    end = _buffer_bytes(kernel)
+    for shared in _memoised(kernel):
+        shared.attributes["offset"] = end
+        end += _table(shared).bytes
 
 
 def memory_plan(kernel: Kernel) -> tuple[BufferPlan, ...]:
     """The plan as data, for the runtime, reports and the emulator."""
     spans = lifetimes(kernel)
-    return tuple(
+    buffers = [
         BufferPlan(op.result.name, op.space, op.offset, op.byte_count(), str(op.result.type), *spans[op])
         for op in spans
-    )
+    ]
+    whole = (0, len(kernel.body.ops))
+    shared = [
+        BufferPlan(
+            op.result.name, "scratch", op.offset, _table(op).bytes, f"{op.tiles} x {op.result.type}", *whole
+        )
+        for op in _memoised(kernel)
+    ]
+    return (*buffers, *shared)
+
+
+def _memoised(kernel: Kernel) -> list[Memoise]:
+    return [op for op in kernel.walk() if isinstance(op, Memoise)]
+
+
+def _table(op: Memoise) -> TileTable:
+    return TileTable(len(op.keys), op.tiles, op.byte_count())
+
+
+def _buffer_bytes(kernel: Kernel) -> int:
+    ends = [op.offset + aligned(op.byte_count() + SLACK_BYTES) for op in lifetimes(kernel)]
+    return max(ends, default=0)
 
 
 def scratch_bytes(kernel: Kernel) -> int:
     """Size of the arena that the plan needs."""
-    ends = [op.offset + _rounded(op.byte_count() + SLACK_BYTES) for op in lifetimes(kernel)]
-    return max(ends, default=0)
+    return _buffer_bytes(kernel) + sum(_table(op).bytes for op in _memoised(kernel))

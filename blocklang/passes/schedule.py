@@ -37,6 +37,9 @@ DEAR = tuple({*FUNCTIONS.values(), *FUNCTIONS_OF_SEVERAL.values(), Div, For, Whi
 # floats takes 6.1 ms so, and 6.4 to 6.8 ms with one to four whole vectors a step.
 STREAM_BYTES = 32
 ATOMIC_LANES = 8  # lanes per step of an atomic
+# What one worker keeps of one operand's packed tiles: a share of a last cache.
+SHARED_BYTES = 16 << 20
+MOST_TILES, FEWEST_TILES = 512, 4
 
 
 @dataclass(frozen=True)
@@ -55,13 +58,21 @@ class LoopSchedule:
 
 @dataclass(frozen=True)
 class ContractSchedule:
-    """The register tile of a matrix product: rows by columns of the accumulator."""
+    """How a matrix product runs.
+
+    Attributes:
+        rows, columns: the register tile of the accumulator.
+        tiles: how many packed operands programs may share, of A and of B; 0 packs in every program.
+    """
 
     rows: int
     columns: int
+    tiles: tuple[int, int] = (0, 0)
 
     def __str__(self) -> str:
-        return f"register tile {self.rows} x {self.columns}"
+        a, b = self.tiles
+        shared = f", up to {a} packed tiles of A and {b} of B shared by programs" if a or b else ""
+        return f"register tile {self.rows} x {self.columns}{shared}"
 
 
 @dataclass
@@ -306,7 +317,16 @@ class _Chooser:
         fitting = max(1, (self.target.vector_registers - vectors - 1) // vectors)
         limit = min(fitting, 6 if self.target.vector_registers <= 16 else 12, rows)
         best = min(range(1, limit + 1), key=lambda r: (-(-rows // r) * (r + 2), -r))
-        return ContractSchedule(best, vectors * lanes)
+        return ContractSchedule(
+            best, vectors * lanes, (_shared_tiles(op.a, element), _shared_tiles(op.b, element))
+        )
+
+
+def _shared_tiles(operand: Value, element_bytes: int) -> int:
+    """How many packed tiles of an operand a worker has room for; 0 if they are too few to be found again."""
+    rows, columns = shape_of(operand.type)[-2:]
+    count = min(SHARED_BYTES // (rows * columns * element_bytes), MOST_TILES)
+    return count if count >= FEWEST_TILES else 0
 
 
 def _is_float_sum(op: Iterate) -> bool:

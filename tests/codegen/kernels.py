@@ -59,3 +59,25 @@ def remainder_f64(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     inside = lanes < n
     value = tl.load(x_ptr + lanes, mask=inside).to(tl.float64)
     tl.store(out_ptr + lanes, value % 1.25 + 1.25 % value, mask=inside)
+
+
+@jit
+def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    row = tl.program_id(0) * BM + tl.arange(0, BM)
+    column = tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        depth = k + tl.arange(0, BK)
+        in_a = (row[:, None] < M) & (depth[None, :] < K)
+        in_b = (depth[:, None] < K) & (column[None, :] < N)
+        x = tl.load(a + row[:, None] * K + depth[None, :], mask=in_a, other=0.0)
+        y = tl.load(b + depth[:, None] * N + column[None, :], mask=in_b, other=0.0)
+        acc = tl.dot(x, y, acc)
+    tl.store(c + row[:, None] * N + column[None, :], acc, mask=(row[:, None] < M) & (column[None, :] < N))
+
+
+@jit
+def square_in_place(a, N: tl.constexpr):
+    i = tl.arange(0, N)
+    place = a + i[:, None] * N + i[None, :]
+    tl.store(place, tl.dot(tl.load(place), tl.load(place)))

@@ -45,7 +45,7 @@ def copies(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def placed(source: Kernel) -> Kernel:
-    kernel = run_pipeline(clone_kernel(source), current_target()).kernel
+    kernel = run_pipeline(clone_kernel(source), current_target(), share=False).kernel
     assign_spaces(kernel)
     return kernel
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from blocklang.abi import SCRATCH_ALIGNMENT, SLOT_BYTES
+from blocklang.abi import LAUNCH_NUMBER, SCRATCH_ALIGNMENT, SLOT_BYTES
 from blocklang.codegen.kernel import emit_module
 from blocklang.codegen.objects import compile_module
 from blocklang.diagnostics import InterpreterError
@@ -202,14 +202,16 @@ def run_native(kernel: Kernel, target: Target, case: Case, *, isolate: bool = Tr
         for m in case.memories
     ]
     size = -(-max(scratch_bytes(kernel), 1) // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
-    scratch = GuardedMemory(np.full(size, 0xA7, np.uint8), alignment=SCRATCH_ALIGNMENT)
+    scratch = GuardedMemory(np.full(size - LAUNCH_NUMBER, 0xA7, np.uint8), alignment=SCRATCH_ALIGNMENT)
+    scratch.bytes[:-LAUNCH_NUMBER] = 0x5C  # no launch had this number: the rubbish is not taken for its own
     slots = _slots(kernel, case, memories)
     grid = (ctypes.c_int32 * 3)(*case.grid, *[1] * (3 - len(case.grid)))
 
     def call() -> None:
         loaded = LoadedObject(code, ["fuzzed"])
         entry = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2, ctypes.c_void_p)
-        entry(loaded.address("fuzzed"))(slots.ctypes.data, grid, 0, int(np.prod(case.grid)), scratch.address)
+        programs = int(np.prod(case.grid))
+        entry(loaded.address("fuzzed"))(slots.ctypes.data, grid, 0, programs, scratch.address - LAUNCH_NUMBER)
 
     if isolate:
         if problem := _in_child(call):

@@ -48,8 +48,8 @@ def place_contract(p: Nests, op: Contract) -> None:
 def _multiply(p: Nests, op: Contract) -> Value:
     """Multiply two matrices; the buffer that the product was added to."""
     element, tile = accumulator_element(op), contract_schedule(p, op)
-    a = _pack(p, op, op.a, element, 0)
-    b = _pack(p, op, op.b, element, tile.columns)
+    a = _pack(p, op, op.a, element, 0, tile.tiles[0])
+    b = _pack(p, op, op.b, element, tile.columns, tile.tiles[1])
     acc = _accumulator(p, op, element)
     p.builder.create(ContractBuffers, a, b, acc, rows=tile.rows, columns=tile.columns, start=op.start)
     return acc
@@ -65,8 +65,8 @@ def _multiply_batch(p: Nests, op: Contract) -> Value:
     region = Region([I64], ["batch"])
     index = region.args[0]
     with p.builder.at(region):
-        a = _pack_part(p, op, op.a, element, 0, index)
-        b = _pack_part(p, op, op.b, element, tile.columns, index)
+        a = _pack_part(p, op, op.a, element, 0, tile.tiles[0], index)
+        b = _pack_part(p, op, op.b, element, tile.columns, tile.tiles[1], index)
         part = _part(p, acc, index)
         p.builder.create(ContractBuffers, a, b, part, rows=tile.rows, columns=tile.columns, start=op.start)
         p.builder.create(Yield)
@@ -79,7 +79,9 @@ def _part(p: Nests, buffer: Value, index: Value) -> Value:
     return p.builder.value(Part, buffer, index, result_types=[BufferType(whole.element, whole.shape[1:])])
 
 
-def _pack_part(p: Nests, op: Contract, value: Value, element: Type, panel: int, index: Value) -> Value:
+def _pack_part(
+    p: Nests, op: Contract, value: Value, element: Type, panel: int, tiles: int, index: Value
+) -> Value:
     """As `_pack`, for one matrix of a batch."""
     own = p.buffers.get(value)
     tf32 = _rounds_to_tf32(op, value)
@@ -88,7 +90,7 @@ def _pack_part(p: Nests, op: Contract, value: Value, element: Type, panel: int, 
     assert isinstance(element, ScalarType)
     block = as_shaped(value.type)
     name = f"{value.name or 'operand'}_packed"
-    target = p.buffer(BlockType(element, block.shape[1:]), name, panel=panel)
+    target = p.buffer(BlockType(element, block.shape[1:]), name, panel=panel, tiles=tiles)
     p.write_converted(target, value, _converting(element, tf32=tf32), panel=panel, first=index)
     return target
 
@@ -104,7 +106,7 @@ def _accumulator(p: Nests, op: Contract, element: Type) -> Value:
     return target
 
 
-def _pack(p: Nests, op: Contract, value: Value, element: Type, panel: int) -> Value:
+def _pack(p: Nests, op: Contract, value: Value, element: Type, panel: int, tiles: int) -> Value:
     """A copy of an operand in the layout and type of the micro-kernel; made once per value."""
     tf32 = _rounds_to_tf32(op, value)
     if (value, panel, tf32) in p.packed:
@@ -114,7 +116,8 @@ def _pack(p: Nests, op: Contract, value: Value, element: Type, panel: int) -> Va
         return own
     assert isinstance(element, ScalarType)
     assert isinstance(value.type, BlockType)
-    target = p.buffer(value.type.with_element(element), f"{value.name or 'operand'}_packed", panel=panel)
+    block, name = value.type.with_element(element), f"{value.name or 'operand'}_packed"
+    target = p.buffer(block, name, panel=panel, tiles=tiles)
     p.write_converted(target, value, _converting(element, tf32=tf32), panel=panel)
     p.packed[(value, panel, tf32)] = target
     return target
@@ -135,11 +138,11 @@ def pack_operands_outside(p: Nests, contract: Contract, op: Operation) -> None:
     """Pack before a loop what it does not change; a batch is packed matrix by matrix, where it is read."""
     if contract.acc.type.rank > 2:
         return
-    element = accumulator_element(contract)
-    for value, panel in ((contract.a, 0), (contract.b, contract_schedule(p, contract).columns)):
+    element, tile = accumulator_element(contract), contract_schedule(p, contract)
+    for value, panel, tiles in zip((contract.a, contract.b), (0, tile.columns), tile.tiles, strict=True):
         producer = value.defining_op
         if producer is not None and not any(region.encloses(producer) for region in op.regions):
-            _pack(p, contract, value, element, panel)
+            _pack(p, contract, value, element, panel, tiles)
 
 
 def same_loop(value: Value, op: Operation) -> bool:

@@ -73,11 +73,11 @@ class Nests:
     def is_kept(self, value: Value) -> bool:
         return self.labels.of_value(value) in self.schedule.kept
 
-    def buffer(self, type: ShapedType, name: str, *, panel: int = 0) -> Value:
+    def buffer(self, type: ShapedType, name: str, *, panel: int = 0, tiles: int = 0) -> Value:
         """A new buffer; blocks of pointers are stored as addresses."""
         builder = Builder(self.top, location=self.builder.location)
         shape = BufferType(type.element, type.shape)
-        return builder.value(BufferOp, panel=panel, result_types=[shape], name=f"{name}_buf")
+        return builder.value(BufferOp, panel=panel, tiles=tiles, result_types=[shape], name=f"{name}_buf")
 
     # ---- loop nests ----
 
