@@ -17,6 +17,7 @@ from blocklang.ir.core import Operation
 from blocklang.ir.types import ScalarType
 from blocklang.ops.tile import ContractBuffers
 
+LINE_BYTES = 64
 UNROLL = 4  # steps of k per round: enough to hide the loop's own instructions
 
 
@@ -51,14 +52,13 @@ class _Product:
         acc = self.emit.offset(self.acc, self.emit.mul(j, self.op.columns * self.size))
         full = self.rows_total // rows
         if full:
-            self.emitter.counted(
-                "0", str(full), 1, lambda i: self.tile(self.emit.mul(i, rows), rows, columns, b, acc)
-            )
+            self.emitter.counted("0", str(full), 1, lambda i: self.tile(i, rows, columns, b, acc))
         if rest := self.rows_total % rows:
-            self.tile(str(full * rows), rest, columns, b, acc)
+            self.tile(str(full), rest, columns, b, acc)
 
-    def tile(self, row: str, rows: int, columns: int, b: str, acc: str) -> None:
-        """One register tile: `rows` rows from `row`, `columns` columns of the panel."""
+    def tile(self, number: str, rows: int, columns: int, b: str, acc: str) -> None:
+        """Register tile `number` of the panel: `rows` rows, `columns` columns."""
+        row = self.emit.mul(number, self.op.rows)
         emit, type = self.emit, llvm_type(self.element, self.lanes)
         vectors = -(-columns // self.lanes)
         a = emit.offset(self.a, emit.mul(row, self.depth * self.size))
@@ -71,7 +71,10 @@ class _Product:
         from_zero = self.op.start == "add"
         zero = self.context.number(self.element, 0.0 if self.element.is_float else 0)
         starts = {c: zero if from_zero else self.load(places[c], masks[c[1]]) for c in cells}
-        sums = self.depth_loop(starts, rows, vectors, a, b)
+        # Every register tile fetches a share of the next panel, one line a round.
+        panel_bytes, share_bytes = self.depth * self.panel * self.size, self.depth // UNROLL * LINE_BYTES
+        ahead = emit.offset(b, emit.add(emit.mul(number, share_bytes), panel_bytes))
+        sums = self.depth_loop(starts, rows, vectors, a, b, ahead)
         for cell, text in sums.items():
             if from_zero:
                 opcode = "fadd" if self.element.is_float else "add"
@@ -110,7 +113,7 @@ class _Product:
         return f"v{self.lanes}{ {'float': 'f32', 'double': 'f64'}.get(scalar, scalar) }"
 
     def depth_loop(
-        self, starts: dict[tuple[int, int], str], rows: int, vectors: int, a: str, b: str
+        self, starts: dict[tuple[int, int], str], rows: int, vectors: int, a: str, b: str, ahead: str
     ) -> dict[tuple[int, int], str]:
         """Run k over the depth, `UNROLL` steps a round, the rest behind the loop."""
         emit, type = self.emit, llvm_type(self.element, self.lanes)
@@ -124,6 +127,7 @@ class _Product:
             k = emit.phi("i64", [("0", before)])
             phis = {cell: emit.phi(type, [(text, before)]) for cell, text in starts.items()}
             current = {cell: phi.name for cell, phi in phis.items()}
+            self.prefetch(k.name, rows, a, ahead)
             for step in range(UNROLL):
                 current = self.rank_one(current, rows, vectors, a, b, self.at(k.name, step))
             following = emit.op(f"add i64 {k.name}, {UNROLL}")
@@ -135,6 +139,19 @@ class _Product:
         for step in range(rounds * UNROLL, self.depth):
             current = self.rank_one(current, rows, vectors, a, b, self.at("0", step))
         return current
+
+    def prefetch(self, k: str, rows: int, a: str, ahead: str) -> None:
+        """Fetch what the next register tiles read: of the rows behind these as much as a round reads, and a
+        line of the panel behind this. Behind the last ones stands what the next step is likely to multiply:
+        shared tiles are filled in order. No address is wrong: a fetch never faults.
+        """
+        emit = self.emit
+        emit.declarations["llvm.prefetch.p0"] = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
+        following = emit.offset(a, emit.add(emit.mul(k, rows * self.size), rows * self.depth * self.size))
+        for start in range(0, rows * UNROLL * self.size, LINE_BYTES):
+            emit.do(f"call void @llvm.prefetch.p0(ptr {emit.offset(following, start)}, i32 0, i32 3, i32 1)")
+        piece = emit.offset(ahead, emit.mul(k, LINE_BYTES // UNROLL))
+        emit.do(f"call void @llvm.prefetch.p0(ptr {piece}, i32 0, i32 2, i32 1)")
 
     def at(self, k: str, step: int) -> Callable[[str, int, int], str]:
         """Address computation for step `k + step`: pointer, bytes per k, constant bytes."""
