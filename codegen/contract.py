@@ -68,7 +68,7 @@ class _Product:
             (r, v): emit.offset(out, (r * self.columns_total + v * self.lanes) * self.size) for r, v in cells
         }
         masks = {v: self.edge_mask(columns - v * self.lanes) for v in range(vectors)}
-        from_zero = self.op.start == "add"
+        from_zero = self.op.start != "acc"
         zero = self.context.number(self.element, 0.0 if self.element.is_float else 0)
         starts = {c: zero if from_zero else self.load(places[c], masks[c[1]]) for c in cells}
         # Every register tile fetches a share of the next panel, one line a round.
@@ -76,7 +76,7 @@ class _Product:
         ahead = emit.offset(b, emit.add(emit.mul(number, share_bytes), panel_bytes))
         sums = self.depth_loop(starts, rows, vectors, a, b, ahead)
         for cell, text in sums.items():
-            if from_zero:
+            if self.op.start == "add":
                 opcode = "fadd" if self.element.is_float else "add"
                 text = emit.op(f"{opcode} {type} {self.load(places[cell], masks[cell[1]])}, {text}")
             self.store(places[cell], text, masks[cell[1]])

@@ -145,7 +145,8 @@ def forget_earlier_launches(kernel: Kernel, emitter: RegionEmitter) -> None:
         forget, ready = emit.new_block("forget"), emit.new_block("ready")
         emit.branch_if(emit.op(f"icmp eq i64 {known}, {number}"), ready, forget)
         emit.start(forget)
-        fields = {table.NUMBER: number, table.USED: "0", table.HITS: "0", table.LIMIT: str(table.tiles)}
+        limit = _limit(emitter, op)
+        fields = {table.NUMBER: number, table.USED: "0", table.HITS: "0", table.LIMIT: limit}
         for at, value in fields.items():
             emit.do(f"store i64 {value}, ptr {emit.offset(place, at)}")
         heads = emit.offset(place, table.heads_at)
@@ -153,6 +154,16 @@ def forget_earlier_launches(kernel: Kernel, emitter: RegionEmitter) -> None:
         emit.call("void", "llvm.memset.p0.i64", zeros)
         emit.branch(ready)
         emit.start(ready)
+
+
+def _limit(emitter: RegionEmitter, op: Memoise) -> str:
+    """How many tiles may be kept: none if the grid has no two programs that may share one."""
+    emit = emitter.emit
+    shared = "false"
+    for axis in op.axes:
+        extent = emit.op(f"load i32, ptr {emit.offset('%grid', 4 * axis)}, align 4")
+        shared = emit.op(f"or i1 {shared}, {emit.op(f'icmp sgt i32 {extent}, 1')}")
+    return emit.op(f"select i1 {shared}, i64 {op.tiles}, i64 0")
 
 
 def memoise(emitter: RegionEmitter, op: Operation) -> None:

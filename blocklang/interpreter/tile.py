@@ -192,4 +192,8 @@ def tree_reduce(op: ops.TreeReduce, machine: Machine) -> list[Array]:
 @evaluates(ops.ContractBuffers)
 def contract_buffers(op: ops.ContractBuffers, machine: Machine) -> None:
     a, b, acc = (machine[v] for v in (op.a, op.b, op.acc))
-    acc.set_matrix(accumulate(a.matrix(), b.matrix(), acc.matrix(), op.start))
+    if op.start == "zero":
+        start = np.zeros(op.acc.type.shape, dtype_of(op.acc.type))
+        acc.set_matrix(accumulate(a.matrix(), b.matrix(), start, "acc"))
+    else:
+        acc.set_matrix(accumulate(a.matrix(), b.matrix(), acc.matrix(), op.start))

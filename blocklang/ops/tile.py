@@ -211,9 +211,10 @@ class Memoise(Memory):
 
     The body reads nothing but values from outside, memory that the launch does not write included, and writes
     every element of the buffer that is read. Up to `tiles` buffers and a table of their keys lie in the
-    scratch space from `offset` on. `panel` is that of `buffer`.
+    scratch space from `offset` on. `panel` is that of `buffer`. Programs that differ along none of the grid's
+    `axes` are expected to have different keys.
 
-    %t = memoise %row, tiles=64 : buffer<64x32xf32> {
+    %t = memoise %row, tiles=64, axes=[1, 2] : buffer<64x32xf32> {
       (%b: buffer<64x32xf32>):
       yield
     }
@@ -221,6 +222,7 @@ class Memoise(Memory):
 
     keys = operand(ScalarOrPointer, variadic=True)
     tiles = attribute(int)
+    axes = attribute(tuple)
     panel = attribute(int, default=0)
     offset = attribute(int, default=-1)
     output = result()
@@ -338,8 +340,8 @@ class ContractBuffers(TileOperation):
     """`acc += a @ b` on buffers, in register tiles of `rows` by `columns`; per element a chain of fused
     multiply-adds, k ascending.
 
-    The chain starts from the accumulator (start="acc"), or from 0 with the accumulator added at its end
-    (start="add").
+    The chain starts from the accumulator (start="acc"), from 0 with the accumulator added at its end
+    (start="add"), or from 0 whatever the accumulator holds (start="zero").
 
     contract_buffers %a, %b, %acc, rows=6, columns=16
     """
@@ -349,7 +351,7 @@ class ContractBuffers(TileOperation):
     acc = operand(Buffer)
     rows = attribute(int)
     columns = attribute(int)
-    start = attribute(str, default="acc", choices=("acc", "add"))
+    start = attribute(str, default="acc", choices=("acc", "add", "zero"))
     effects = frozenset({Effect.READ_BUFFER, Effect.WRITE_BUFFER})
     levels = PLACED
 

@@ -261,7 +261,7 @@ def _moved_by(op: Operation) -> Iterator[_Moved]:
                 yield _Moved(op, _space_of(buffer), False, _bytes_of(buffer))
                 yield _Moved(op, _space_of(buffer), True, _bytes_of(buffer))
         case ContractBuffers():
-            for operand in (op.a, op.b, op.acc):
+            for operand in (op.a, op.b) if op.start == "zero" else (op.a, op.b, op.acc):
                 yield _Moved(op, _space_of(operand), False, _bytes_of(operand))
             yield _Moved(op, _space_of(op.acc), True, _bytes_of(op.acc))
         case SortBuffer() | HistogramBuffer():  # each buffer once; what goes on in between is the device's

@@ -24,7 +24,7 @@ becomes
       %row = program_id axis=0 : i32
       %c0 = constant value=0 : i64
       %c64 = constant value=64 : i64
-      %b = memoise %row, tiles=8 : buffer<64xf32> {
+      %b = memoise %row, tiles=8, axes=[1, 2] : buffer<64xf32> {
         (%b_0: buffer<64xf32>):
         lanes %c0, %c64, width=16 {
           (%i: i64):
@@ -43,7 +43,9 @@ becomes
 
 What a tile holds is a function of the values that its loops read from outside, if they read only memory
 that the launch does not write. These values are the keys: without constants, arguments, what is computed from
-them alone, and what is computed from other keys.
+them alone, and what is computed from other keys. A key that is a program's place along an axis, scaled and
+moved, tells that programs which differ along this axis share nothing; if that holds for all axes, nothing
+changes.
 
 Requires: level placed; a buffer with `tiles` is written completely wherever it is filled.
 Keeps: every bit of every result. Nothing changes where the launch may write what the loops read.
@@ -56,8 +58,9 @@ from blocklang.ir.builder import Builder
 from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.declaration import Effect
 from blocklang.ops.control import Yield
-from blocklang.ops.creation import Constant, NumPrograms
-from blocklang.ops.memory import Load
+from blocklang.ops.creation import Constant, NumPrograms, ProgramId
+from blocklang.ops.elementwise import Add, Cast, Mul, Sub
+from blocklang.ops.memory import Load, Offset
 from blocklang.ops.tile import BufferOp, Memoise, View, Write
 
 
@@ -130,10 +133,13 @@ def _is_repeatable(fill: Operation, buffer: Value, written: set[Value | None]) -
 
 
 def _memoise(kernel: Kernel, buffer: BufferOp, fill: list[Operation]) -> None:
+    keys = _keys(kernel, fill, buffer.result)
+    axes = tuple(axis for axis in range(3) if axis not in set().union(*map(_axes_of, keys)))
+    if not axes:
+        return
     body = Region([buffer.result.type], [buffer.result.name])
     builder = Builder.after_op(fill[-1])
     builder.location = fill[0].location
-    keys = _keys(kernel, fill, buffer.result)
     for op in fill:
         body.append(op.detach())
         for inner in _walk(op):
@@ -144,6 +150,7 @@ def _memoise(kernel: Kernel, buffer: BufferOp, fill: list[Operation]) -> None:
         Memoise,
         keys,
         tiles=buffer.tiles,
+        axes=axes,
         panel=buffer.panel,
         result_types=[buffer.result.type],
         regions=[body],
@@ -197,3 +204,17 @@ def _is_determined(value: Value, known: dict[Value, bool]) -> bool:
         else:
             known[stack.pop()] = all(known[operand] for operand in op.operands)
     return known[value]
+
+
+def _axes_of(key: Value) -> set[int]:
+    """The axes of the grid along which a key differs from program to program, as far as its form tells."""
+    axes: set[int] = set()
+    stack = [key]
+    while stack:
+        op = stack.pop().defining_op
+        match op:
+            case ProgramId():
+                axes.add(op.axis)
+            case Add() | Sub() | Mul() | Cast() | Offset():
+                stack += op.operands
+    return axes

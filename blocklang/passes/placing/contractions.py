@@ -4,6 +4,8 @@ nobody else reads it.
 
 from __future__ import annotations
 
+import math
+
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Operation, Region, Value
 from blocklang.ir.types import (
@@ -22,9 +24,10 @@ from blocklang.ops.control import Yield
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import Add, And, Bitcast, Cast, Compare, Select, Shr
 from blocklang.ops.reduction import accumulator_element
-from blocklang.ops.tile import Contract, ContractBuffers, Group, Part, Read, Write
+from blocklang.ops.tile import Contract, ContractBuffers, Group, Iterate, Part, Read, Write
 from blocklang.passes.placing.nests import Convert, Nests, identity_indices
 from blocklang.passes.schedule import ContractSchedule
+from blocklang.passes.uniform import constant_of
 
 
 def contract_schedule(p: Nests, op: Contract) -> ContractSchedule:
@@ -50,8 +53,8 @@ def _multiply(p: Nests, op: Contract) -> Value:
     element, tile = accumulator_element(op), contract_schedule(p, op)
     a = _pack(p, op, op.a, element, 0, tile.tiles[0])
     b = _pack(p, op, op.b, element, tile.columns, tile.tiles[1])
-    acc = _accumulator(p, op, element)
-    p.builder.create(ContractBuffers, a, b, acc, rows=tile.rows, columns=tile.columns, start=op.start)
+    acc, start = _accumulator(p, op, element)
+    p.builder.create(ContractBuffers, a, b, acc, rows=tile.rows, columns=tile.columns, start=start)
     return acc
 
 
@@ -60,7 +63,7 @@ def _multiply_batch(p: Nests, op: Contract) -> Value:
     element, tile = accumulator_element(op), contract_schedule(p, op)
     for value in (op.a, op.b):
         p.materialise_unaligned([value], shape_of(value.type))
-    acc = _accumulator(p, op, element)
+    acc, start = _accumulator(p, op, element)
     bounds = [p.constant(p.builder, n) for n in (0, op.acc.type.shape[0])]
     region = Region([I64], ["batch"])
     index = region.args[0]
@@ -68,7 +71,7 @@ def _multiply_batch(p: Nests, op: Contract) -> Value:
         a = _pack_part(p, op, op.a, element, 0, tile.tiles[0], index)
         b = _pack_part(p, op, op.b, element, tile.columns, tile.tiles[1], index)
         part = _part(p, acc, index)
-        p.builder.create(ContractBuffers, a, b, part, rows=tile.rows, columns=tile.columns, start=op.start)
+        p.builder.create(ContractBuffers, a, b, part, rows=tile.rows, columns=tile.columns, start=start)
         p.builder.create(Yield)
     p.builder.create(Group, *bounds, regions=[region])
     return acc
@@ -95,15 +98,29 @@ def _pack_part(
     return target
 
 
-def _accumulator(p: Nests, op: Contract, element: Type) -> Value:
-    """The buffer that the product is added to: the accumulator's own if nobody else reads it, or a copy."""
+def _accumulator(p: Nests, op: Contract, element: Type) -> tuple[Value, str]:
+    """The buffer that the product is added to, and where its chains start: the accumulator's own if nobody
+    else reads it; one that need not be filled if the accumulator is 0; or a copy.
+    """
+    assert isinstance(element, ScalarType)
+    block, name = BlockType(element, op.acc.type.shape), op.result.name or "acc"
+    if op.start == "acc" and _is_zero(op.acc):
+        return p.buffer(block, name), "zero"
     own = p.buffers.get(op.acc)
     if own is not None and len(op.acc.uses) == 1 and op.acc.type.element == element and same_loop(op.acc, op):
-        return own
-    assert isinstance(element, ScalarType)
-    target = p.buffer(BlockType(element, op.acc.type.shape), op.result.name or "acc")
+        return own, op.start
+    target = p.buffer(block, name)
     p.write_converted(target, op.acc, lambda b, v: _convert(b, v, element))
-    return target
+    return target, op.start
+
+
+def _is_zero(block: Value) -> bool:
+    """True if every lane is +0; a chain that starts from -0 may end in it."""
+    op = block.defining_op
+    if not isinstance(op, Iterate) or op.combine:
+        return False
+    number = constant_of(op.body.terminator.operands[op.results.index(block)])
+    return number is not None and number == 0 and math.copysign(1, number) > 0
 
 
 def _pack(p: Nests, op: Contract, value: Value, element: Type, panel: int, tiles: int) -> Value:
