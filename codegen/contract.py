@@ -13,9 +13,12 @@ from collections.abc import Callable
 from blocklang.codegen.elementwise import Context, fused_multiply_add
 from blocklang.codegen.emitter import llvm_scalar, llvm_type
 from blocklang.codegen.loops import RegionEmitter
+from blocklang.codegen.tile_product import tile_product
 from blocklang.ir.core import Operation
 from blocklang.ir.types import ScalarType
 from blocklang.ops.tile import ContractBuffers
+
+Cells = dict[tuple[int, int], str]  # the register of each row and vector of columns of a tile
 
 LINE_BYTES = 64
 UNROLL = 4  # steps of k per round: enough to hide the loop's own instructions
@@ -30,8 +33,9 @@ class _Product:
         assert isinstance(element, ScalarType)
         self.element = element
         self.size = element.bytes
-        self.rows_total, self.depth = op.a.type.shape
-        self.columns_total = op.b.type.shape[1]
+        self.rows_total = op.a.type.shape[0]
+        # Of bytes, what stands together in an element of B is one step of k.
+        self.depth, self.columns_total = op.b.type.shape
         self.lanes = min(emitter.lanes.target.vector_bytes // self.size, op.columns)
         self.context = Context(self.emit, emitter.lanes.target, self.lanes)
         self.a, self.b, self.acc = (emitter.text(v) for v in (op.a, op.b, op.acc))
@@ -74,12 +78,27 @@ class _Product:
         # Every register tile fetches a share of the next panel, one line a round.
         panel_bytes, share_bytes = self.depth * self.panel * self.size, self.depth // UNROLL * LINE_BYTES
         ahead = emit.offset(b, emit.add(emit.mul(number, share_bytes), panel_bytes))
-        sums = self.depth_loop(starts, rows, vectors, a, b, ahead)
+        sums = self.sums(starts, rows, vectors, a, b, ahead)
         for cell, text in sums.items():
             if self.op.start == "add":
                 opcode = "fadd" if self.element.is_float else "add"
                 text = emit.op(f"{opcode} {type} {self.load(places[cell], masks[cell[1]])}, {text}")
             self.store(places[cell], text, masks[cell[1]])
+
+    def sums(self, starts: Cells, rows: int, vectors: int, a: str, b: str, ahead: str) -> Cells:
+        """The register tile after all of k, from `starts`."""
+        if self.op.form != "bytes":
+            return self.depth_loop(starts, rows, vectors, a, b, ahead)
+        # A's numbers have 128 added, for the instruction takes them without sign. One row more multiplies B
+        # by 128, and is subtracted from the others.
+        type, zero = self.context.type(self.element), self.context.number(self.element, 0)
+        added = {(rows, v): zero for v in range(vectors)}
+        sums = self.depth_loop({**starts, **added}, rows, vectors, a, b, ahead)
+        return {
+            (r, v): self.emit.op(f"sub {type} {sums[r, v]}, {sums[rows, v]}")
+            for r in range(rows)
+            for v in range(vectors)
+        }
 
     def edge_mask(self, columns: int) -> str:
         """The mask of a vector of which only some columns exist; '' if all do."""
@@ -112,9 +131,7 @@ class _Product:
         scalar = llvm_scalar(self.element)
         return f"v{self.lanes}{ {'float': 'f32', 'double': 'f64'}.get(scalar, scalar) }"
 
-    def depth_loop(
-        self, starts: dict[tuple[int, int], str], rows: int, vectors: int, a: str, b: str, ahead: str
-    ) -> dict[tuple[int, int], str]:
+    def depth_loop(self, starts: Cells, rows: int, vectors: int, a: str, b: str, ahead: str) -> Cells:
         """Run k over the depth, `UNROLL` steps a round, the rest behind the loop."""
         emit, type = self.emit, llvm_type(self.element, self.lanes)
         rounds = self.depth // UNROLL
@@ -164,33 +181,54 @@ class _Product:
 
     def rank_one(
         self,
-        current: dict[tuple[int, int], str],
+        current: Cells,
         rows: int,
         vectors: int,
         a: str,
         b: str,
         address: Callable[[str, int, int], str],
-    ) -> dict[tuple[int, int], str]:
+    ) -> Cells:
         """Add one column of A times one row of B."""
         emit, type, scalar = self.emit, llvm_type(self.element, self.lanes), llvm_scalar(self.element)
         places = [address(b, self.panel * self.size, v * self.lanes * self.size) for v in range(vectors)]
         right = [emit.op(f"load {type}, ptr {place}, align {self.size}") for place in places]
-        result: dict[tuple[int, int], str] = {}
+        result: Cells = {}
         for row in range(rows):
             place = address(a, self.size, row * self.depth * self.size)
             left = emit.splat(scalar, emit.op(f"load {scalar}, ptr {place}, align {self.size}"), self.lanes)
             for v in range(vectors):
                 result[row, v] = self.multiply_add(left, right[v], current[row, v])
+        if (rows, 0) in current:
+            left = self.context.number(self.element, -0x7F7F7F80)  # four times 128
+            for v in range(vectors):
+                result[rows, v] = self.multiply_add(left, right[v], current[rows, v])
         return result
 
     def multiply_add(self, a: str, b: str, addend: str) -> str:
         if self.element.is_float:
             return fused_multiply_add(self.context, self.element, a, b, addend)
         type = self.context.type(self.element)
-        return self.emit.op(f"add {type} {addend}, {self.emit.op(f'mul {type} {a}, {b}')}")
+        if self.op.form == "fma":
+            return self.emit.op(f"add {type} {addend}, {self.emit.op(f'mul {type} {a}, {b}')}")
+        if self.op.form == "bytes":
+            return self.dot(f"avx512.vpdpbusd.{self.lanes * 32}", 4, addend, a, b)
+        if "bytes" in self.emitter.lanes.target.byte_products:
+            return self.dot(f"avx512.vpdpwssd.{self.lanes * 32}", 2, addend, a, b)
+        name = {4: "sse2.pmadd.wd", 8: "avx2.pmadd.wd", 16: "avx512.pmaddw.d.512"}[self.lanes]
+        return self.emit.op(f"add {type} {addend}, {self.dot(name, 2, '', a, b)}")
+
+    def dot(self, name: str, count: int, addend: str, a: str, b: str) -> str:
+        """An instruction that multiplies `count` numbers in every lane, and adds up what lies in one."""
+        total = self.context.type(self.element)
+        numbers = f"<{self.lanes * count} x i{32 // count}>"
+        factors = [(numbers, self.emit.op(f"bitcast {total} {text} to {numbers}")) for text in (a, b)]
+        return self.emit.call(total, f"llvm.x86.{name}", [(total, addend)] * bool(addend) + factors)
 
 
 def contract_buffers(emitter: RegionEmitter, op: Operation) -> None:
     """Emit a matrix product on buffers."""
     assert isinstance(op, ContractBuffers)
+    if op.form == "tiles":
+        tile_product(emitter, op)
+        return
     _Product(emitter, op).run()

@@ -413,7 +413,11 @@ def _float_to_float(c: Context, source: ScalarType, target: ScalarType, text: st
     if toward_zero:
         return _toward_zero(c, source, target, text)
     if source == F64 and target == F32:
-        return c.emit.op(f"fptrunc {c.type(source)} {text} to {c.type(target)}")
+        # The fence keeps LLVM from moving the signs of `copysign` behind two roundings, f64 to f32 to f16: it
+        # would round the f64 that gives the sign with a call.
+        single = c.emit.op(f"fptrunc {c.type(source)} {text} to {c.type(target)}")
+        name = f"llvm.arithmetic.fence.{'v' + str(c.width) if c.width else ''}f32"
+        return c.emit.call(c.type(target), name, [(c.type(target), single)])
     if source == F64:
         text = round_f64_to_odd_f32(c.emit, text, c.width)
     return c.narrow(target, text)

@@ -17,6 +17,7 @@ from blocklang.codegen.loops import Hook, RegionEmitter
 from blocklang.codegen.memoise import forget_earlier_launches, memoise
 from blocklang.codegen.scan import scan_buffers
 from blocklang.codegen.sort import sort_buffer
+from blocklang.codegen.tile_product import ask_for_tiles
 from blocklang.codegen.tree import tree_reduce
 from blocklang.codegen.values import Lane
 from blocklang.ir.core import Kernel, Operation, Value
@@ -72,6 +73,7 @@ def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
     place_buffers(kernel, lanes)
     events.load_log(emitter)
     forget_earlier_launches(kernel, emitter)
+    ask_for_tiles(kernel, emitter)
     emit_programs(kernel, emitter, grid, events)
     emit.do("ret void")
     declarations, entry = emit_entry(target, symbol, _SIGNATURE)

@@ -191,9 +191,21 @@ def tree_reduce(op: ops.TreeReduce, machine: Machine) -> list[Array]:
 
 @evaluates(ops.ContractBuffers)
 def contract_buffers(op: ops.ContractBuffers, machine: Machine) -> None:
-    a, b, acc = (machine[v] for v in (op.a, op.b, op.acc))
+    acc: Buffer = machine[op.acc]
+    a, b = machine[op.a].matrix(), machine[op.b].matrix()
+    if op.form != "fma":
+        a, b = _unpacked(op.form, a, b)
     if op.start == "zero":
-        start = np.zeros(op.acc.type.shape, dtype_of(op.acc.type))
-        acc.set_matrix(accumulate(a.matrix(), b.matrix(), start, "acc"))
+        acc.set_matrix(accumulate(a, b, np.zeros(op.acc.type.shape, dtype_of(op.acc.type)), "acc"))
     else:
-        acc.set_matrix(accumulate(a.matrix(), b.matrix(), acc.matrix(), op.start))
+        acc.set_matrix(accumulate(a, b, acc.matrix(), op.start))
+
+
+def _unpacked(form: str, a: Array, b: Array) -> tuple[Array, Array]:
+    """The operands of a product of bytes as matrices of i32; `b` holds several rows in one."""
+    count = ops.FORMS[form]
+    if form == "bytes":
+        a = a ^ np.int8(-128)
+    rows, columns = b.shape
+    numbers = np.ascontiguousarray(b).view(np.int16 if count == 2 else np.int8).reshape(rows, columns, count)
+    return a.astype(np.int32), numbers.transpose(0, 2, 1).reshape(rows * count, columns).astype(np.int32)

@@ -335,6 +335,9 @@ class TreeReduce(TileOperation):
     levels = PLACED
 
 
+FORMS = {"fma": 1, "pairs": 2, "bytes": 4, "tiles": 4}
+
+
 @operation("contract_buffers")
 class ContractBuffers(TileOperation):
     """`acc += a @ b` on buffers, in register tiles of `rows` by `columns`; per element a chain of fused
@@ -342,6 +345,10 @@ class ContractBuffers(TileOperation):
 
     The chain starts from the accumulator (start="acc"), from 0 with the accumulator added at its end
     (start="add"), or from 0 whatever the accumulator holds (start="zero").
+
+    Bytes are multiplied into i32 in other forms too, in which an i32 of `b` holds 2 or 4 numbers of a column,
+    the first in its low bits: "pairs" (a is i16), "bytes" (a is i8, with the top bit of each number flipped)
+    and "tiles" (a is i8). The sums are modulo 2**32, so their order is of no account.
 
     contract_buffers %a, %b, %acc, rows=6, columns=16
     """
@@ -352,8 +359,14 @@ class ContractBuffers(TileOperation):
     rows = attribute(int)
     columns = attribute(int)
     start = attribute(str, default="acc", choices=("acc", "add", "zero"))
+    form = attribute(str, default="fma", choices=tuple(FORMS))
     effects = frozenset({Effect.READ_BUFFER, Effect.WRITE_BUFFER})
     levels = PLACED
+
+    def verify_op(self) -> None:
+        (rows, depth), (packed, columns) = self.a.type.shape, self.b.type.shape
+        if self.acc.type.shape != (rows, columns) or depth != packed * FORMS[self.form]:
+            raise ValueError("the shapes of a product must fit")
 
 
 def buffer_of(block: BlockType) -> BufferType:

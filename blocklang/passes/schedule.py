@@ -19,14 +19,14 @@ from blocklang.analysis.memory_hazards import MemoryHazards, has_atomic
 from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ir.index_map import IndexMap, coefficient, compose, identity_map
 from blocklang.ir.printer import Printer
-from blocklang.ir.types import BlockType, ScalarType, element_type, shape_of
+from blocklang.ir.types import I8, BlockType, ScalarType, element_type, shape_of
 from blocklang.ops.atomics import Atomic
 from blocklang.ops.control import ControlFlow, For, While
 from blocklang.ops.elementwise import FUNCTIONS, FUNCTIONS_OF_SEVERAL, Cast, Div, Elementwise
 from blocklang.ops.memory import Load, Store, pointee
 from blocklang.ops.order import Gather, WholeBlock
 from blocklang.ops.scan import Scan
-from blocklang.ops.tile import Contract, Iterate
+from blocklang.ops.tile import FORMS, Contract, Iterate
 from blocklang.target import Target
 
 CHEAP_FUNCTIONS = {FUNCTIONS[n] for n in ("floor", "ceil", "trunc", "rint")}
@@ -62,17 +62,20 @@ class ContractSchedule:
 
     Attributes:
         rows, columns: the register tile of the accumulator.
+        form: of `contract_buffers`.
         tiles: how many packed operands programs may share, of A and of B; 0 packs in every program.
     """
 
     rows: int
     columns: int
+    form: str = "fma"
     tiles: tuple[int, int] = (0, 0)
 
     def __str__(self) -> str:
         a, b = self.tiles
         shared = f", up to {a} packed tiles of A and {b} of B shared by programs" if a or b else ""
-        return f"register tile {self.rows} x {self.columns}{shared}"
+        form = "" if self.form == "fma" else f" of {self.form}"
+        return f"register tile {self.rows} x {self.columns}{form}{shared}"
 
 
 @dataclass
@@ -310,16 +313,32 @@ class _Chooser:
         """The largest register tile whose accumulators, B vectors and one broadcast fit the registers."""
         rows, columns = op.acc.type.shape[-2:]
         element = 8 if str(op.acc.type.element) == "f64" else 4
+        form = self.form(op)
+        packed = {"pairs": 2, "bytes": 1, "tiles": 1}.get(form, element)  # bytes per number
+        tiles = (_shared_tiles(op.a, packed), _shared_tiles(op.b, packed))
+        if form == "tiles":
+            return ContractSchedule(32 - rows % 32, 32 - columns % 32, form, tiles)
         lanes = self.target.vector_bytes // element
         vectors = min(2 if self.target.vector_registers <= 16 else 3, -(-columns // lanes))
         if -(-columns // lanes) % vectors:
             vectors = next(v for v in range(vectors, 0, -1) if -(-columns // lanes) % v == 0)
-        fitting = max(1, (self.target.vector_registers - vectors - 1) // vectors)
+        others = (2 if form == "bytes" else 1) * vectors + 1 + (form != "fma")
+        fitting = max(1, (self.target.vector_registers - others) // vectors)
         limit = min(fitting, 6 if self.target.vector_registers <= 16 else 12, rows)
         best = min(range(1, limit + 1), key=lambda r: (-(-rows // r) * (r + 2), -r))
-        return ContractSchedule(
-            best, vectors * lanes, (_shared_tiles(op.a, element), _shared_tiles(op.b, element))
-        )
+        return ContractSchedule(best, vectors * lanes, form, tiles)
+
+    def form(self, op: Contract) -> str:
+        """How the numbers of a product are multiplied and added up."""
+        if op.a.type.element != I8:
+            return "fma"
+        (rows, depth), columns = op.a.type.shape[-2:], op.b.type.shape[-1]
+        for form in self.target.byte_products:
+            if form == "tiles" and (rows % 16 or columns % 16 or (depth % 64 and depth > 64)):
+                continue
+            if depth % FORMS[form] == 0:
+                return form
+        return "fma"
 
 
 def _shared_tiles(operand: Value, element_bytes: int) -> int:

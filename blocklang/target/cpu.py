@@ -6,11 +6,18 @@ knows); nothing is assumed. The numbers here steer schedules: they change time, 
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
+import sys
 from dataclasses import dataclass
 
 from blocklang.diagnostics import UsageError
+
+# The system call by which a process asks for the tile registers (Linux, Documentation/arch/x86/xstate.rst).
+ARCH_PRCTL = 158
+ARCH_REQ_XCOMP_PERM = 0x1023
+XFEATURE_XTILEDATA = 18
 
 LEVELS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
 
@@ -29,6 +36,8 @@ class Target:
         has_fma: fused multiply-add in hardware; without it `fma` is an exact sequence of other operations.
         has_f16c: conversion between f16 and f32 in hardware.
         cache_bytes: first-level data cache, then the second.
+        byte_products: instructions that multiply bytes and add the products up, the best first: "tiles" (of
+            matrices), "bytes" (four products a lane), "pairs" (two products of 16 bits a lane).
     """
 
     name: str
@@ -40,6 +49,7 @@ class Target:
     has_fma: bool
     has_f16c: bool
     cache_bytes: tuple[int, int]
+    byte_products: tuple[str, ...] = ()
 
 
 def _from_features(triple: str, cpu: str, flags: dict[str, bool], features: str) -> Target:
@@ -51,7 +61,25 @@ def _from_features(triple: str, cpu: str, flags: dict[str, bool], features: str)
         width, registers, fma, f16 = 32, 16, bool(flags.get("fma")), bool(flags.get("f16c"))
     else:
         width, registers, fma, f16 = 16, 16, bool(flags.get("fma")), bool(flags.get("f16c"))
-    return Target("host", triple, cpu, features, width, registers, fma, f16, (32 << 10, 512 << 10))
+    products = _byte_products(flags) if triple.startswith("x86_64") else ()
+    return Target("host", triple, cpu, features, width, registers, fma, f16, (32 << 10, 512 << 10), products)
+
+
+def _byte_products(flags: dict[str, bool]) -> tuple[str, ...]:
+    found = ["pairs"]
+    if flags.get("avx512vnni") or flags.get("avxvnni"):
+        found.insert(0, "bytes")
+    if flags.get("amx-int8") and flags.get("amx-tile") and _may_use_tiles():
+        found.insert(0, "tiles")
+    return tuple(found)
+
+
+def _may_use_tiles() -> bool:
+    """Ask Linux for the tile registers, as every process must; False where it does not give them."""
+    if not sys.platform.startswith("linux"):
+        return False
+    call = ctypes.CDLL(None).syscall
+    return bool(call(ARCH_PRCTL, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0)
 
 
 _LEVEL_FLAGS: dict[str, dict[str, bool]] = {

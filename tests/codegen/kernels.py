@@ -81,3 +81,35 @@ def square_in_place(a, N: tl.constexpr):
     i = tl.arange(0, N)
     place = a + i[:, None] * N + i[None, :]
     tl.store(place, tl.dot(tl.load(place), tl.load(place)))
+
+
+@jit
+def byte_product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    row = tl.program_id(0) * BM + tl.arange(0, BM)
+    column = tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), tl.int32)
+    for k in range(0, K, BK):
+        depth = k + tl.arange(0, BK)
+        in_a = (row[:, None] < M) & (depth[None, :] < K)
+        in_b = (depth[:, None] < K) & (column[None, :] < N)
+        x = tl.load(a + row[:, None] * K + depth[None, :], mask=in_a, other=0)
+        y = tl.load(b + depth[:, None] * N + column[None, :], mask=in_b, other=0)
+        acc = tl.dot(x, y, acc)
+    tl.store(c + row[:, None] * N + column[None, :], acc, mask=(row[:, None] < M) & (column[None, :] < N))
+
+
+@jit
+def byte_product_of_turned(a, b, c, start, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    x = tl.trans(tl.load(a + k[:, None] * M + i[None, :]))
+    y = tl.trans(tl.load(b + j[:, None] * K + k[None, :]))
+    place = i[:, None] * N + j[None, :]
+    tl.store(c + place, tl.load(start + place) + tl.dot(x, y))
+
+
+@jit
+def byte_products(a, b, c, B: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    z, i, j, k = tl.arange(0, B), tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    x = tl.load(a + z[:, None, None] * M * K + i[None, :, None] * K + k[None, None, :])
+    y = tl.load(b + z[:, None, None] * K * N + k[None, :, None] * N + j[None, None, :])
+    tl.store(c + z[:, None, None] * M * N + i[None, :, None] * N + j[None, None, :], tl.dot(x, y))

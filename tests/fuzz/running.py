@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 
 from tests.fuzz.cases import Case
-from tests.fuzz.execution import Check, Failure, InvalidCase
+from tests.fuzz.execution import OUT_OF_TIME, Check, Failure, InvalidCase, end_after
 
 BATCH = 25  # seeds that a child takes
 DIED = "the process that checks"  # the stage of what ends a process
@@ -93,14 +93,12 @@ class Runner:
         self._children[receiver] = _Child(process, seeds)
 
     def _work(self, seeds: range, sender: Connection) -> None:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
         for seed in seeds:
             if time.monotonic() > self.deadline:
                 break
             sender.send(seed)
-            signal.alarm(self.seed_seconds)
+            end_after(self.seed_seconds)
             sender.send(self.examine(seed))
-        signal.alarm(0)
 
     def _hear(self, connection: Connection) -> Outcome | None:
         """What a child has to say, or why it says nothing any more."""
@@ -128,7 +126,7 @@ def way_of_death(exit_code: int | None) -> str:
     if exit_code is None or exit_code >= 0:
         return f"ended with status {exit_code}"
     died = signal.Signals(-exit_code)
-    return "ran too long" if died == signal.SIGALRM else f"died of {died.name}"
+    return "ran too long" if died in OUT_OF_TIME else f"died of {died.name}"
 
 
 @dataclass(frozen=True)
@@ -167,8 +165,7 @@ class IsolatedCheck:
         return found
 
     def _work(self, case: Case, sender: Connection) -> None:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(self.seconds)
+        end_after(self.seconds)
         try:
             found: Failure | str | None = self.check(case)
         except InvalidCase as invalid:

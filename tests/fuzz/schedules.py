@@ -41,7 +41,7 @@ class PerturbedSchedule:
         for op in kernel.walk():
             if isinstance(op, Contract):
                 label = labels.of(op)
-                schedule.contracts[label] = self._contract(label, op, target)
+                schedule.contracts[label] = self._contract(label, op, target, schedule.contracts[label])
             elif isinstance(op, Iterate):
                 label = labels.of(op)
                 if label in schedule.loops:  # others are computed where they are read
@@ -53,10 +53,16 @@ class PerturbedSchedule:
     def _random(self, label: str) -> random.Random:
         return random.Random(f"{self.seed} {label}")
 
-    def _contract(self, label: str, op: Contract, target: Target) -> ContractSchedule:
+    def _contract(
+        self, label: str, op: Contract, target: Target, chosen: ContractSchedule
+    ) -> ContractSchedule:
         rng = self._random(label)
+        form = rng.choice([chosen.form, "fma"])
+        if form == "tiles":
+            return chosen
         lanes = target.vector_bytes // (8 if str(op.acc.type.element) == "f64" else 4)
-        return ContractSchedule(rng.randint(1, min(6, op.acc.type.shape[0])), lanes * rng.randint(1, 2))
+        rows, columns = rng.randint(1, min(6, op.acc.type.shape[0])), lanes * rng.randint(1, 2)
+        return ContractSchedule(rows, columns, form, rng.choice([chosen.tiles, (0, 0), (1, 2)]))
 
     def _loop(self, label: str, op: Iterate, loop: LoopSchedule) -> LoopSchedule:
         rng = self._random(label)

@@ -357,3 +357,24 @@ def test_remainder_by_a_reduction() -> None:
         arguments=(Pointer(memory=0, offset=0),),
         memories=(Memory(element="i16", count=40, fill="small", seed=0, misaligned=0),),
     )
+
+
+def test_the_sign_of_a_half_from_a_double() -> None:
+    # It could not be loaded: the sign of `copysign` was rounded from f64 to f16 with a call.
+    assert_agrees(
+        """
+        kernel @fuzzed(%p0: ptr<f16>, %s1: f16) alias="disjoint" {
+          %v0 = constant value=1 : block<2x2xi32>
+          %v1 = offset %p0, %v0 : block<2x2xptr<f16>>
+          %v2 = constant value=1.0 : f16
+          %v3 = constant value=-65504.0 : f16
+          %v4 = fma_rd %s1, %v2, %v3 : f16
+          %v5 = atanh %v4 : f16
+          store %v1, %v5
+          return
+        }
+        """,
+        arguments=(Pointer(memory=0, offset=0), 1.0),
+        memories=(Memory(element="f16", count=64, fill="small", seed=0, misaligned=0),),
+        cpu="x86-64-v3",
+    )

@@ -66,7 +66,7 @@ class Nests:
         self.kernel.argument_attributes = [dict(a) for a in source.argument_attributes]
         self.scalars: dict[Value, Value] = dict(zip(source.args, self.kernel.args, strict=True))
         self.buffers: dict[Value, Value] = {}
-        self.packed: dict[tuple[Value, int, bool], Value] = {}
+        self.packed: dict[tuple[object, ...], Value] = {}  # by what was packed and how
         self.top = Region()  # buffers, moved to the start of the kernel at the end
         self.builder = Builder(self.kernel.body)
 
