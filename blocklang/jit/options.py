@@ -56,7 +56,7 @@ def _anything(value: object) -> bool:
 
 
 # Hints: what a value must be.
-_HINTS: dict[str, tuple[Callable[[object], bool], str]] = {
+HINTS: dict[str, tuple[Callable[[object], bool], str]] = {
     "num_warps": (_is_power_of_two, "a power of two"),
     "num_stages": (_is_count, "an integer of at least 0"),
     "num_ctas": (_is_count, "an integer of at least 1"),
@@ -75,7 +75,7 @@ _HINTS: dict[str, tuple[Callable[[object], bool], str]] = {
 }
 # Options that change results or promise progress: refused by name until they mean something, unless off.
 _NOT_YET = ("launch_cooperative_grid", "sanitize_overflow")
-OPTION_NAMES = frozenset({*_HINTS, *_NOT_YET, "debug", "deterministic", "enable_fp_fusion", "num_threads"})
+OPTION_NAMES = frozenset({*HINTS, *_NOT_YET, "debug", "deterministic", "enable_fp_fusion", "num_threads"})
 
 
 def take_options(
@@ -93,8 +93,8 @@ def take_options(
     if not values:
         return default, kwargs
     for name, value in values.items():
-        if name in _HINTS and not _HINTS[name][0](value):
-            raise signature.error(f"launch option {name} is {value!r}", f"it must be {_HINTS[name][1]}")
+        if name in HINTS and not HINTS[name][0](value):
+            raise signature.error(f"launch option {name} is {value!r}", f"it must be {HINTS[name][1]}")
         if name in _NOT_YET and value:
             raise signature.error(f"launch option {name}={value!r} is not supported", f"leave out {name}")
     options = LaunchOptions(

@@ -7,14 +7,18 @@ asked for runs on what the user passed.
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from blocklang.diagnostics import AutotunerError, CompileTimeAssertionFailure, OutOfResources
-from blocklang.jit import KernelInterface
+from blocklang.jit import JITFunction, KernelInterface
+from blocklang.jit.options import HINTS
 from blocklang.lazy import cached_property
 from blocklang.runtime.arrays import Array, describe_array, is_array
 from blocklang.runtime.descriptors import TensorDescriptor
@@ -29,6 +33,24 @@ _NEVER = [float("inf")] * 3
 
 def _is_on(name: str) -> bool:
     return os.environ.get(name, "").strip().lower() in ("1", "true", "yes", "on", "y")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A launch that `run` has done with the config of its key.
+
+    Attributes:
+        key, config: of the autotuner's cache; the launch is known as long as the cache holds them.
+        chosen: what the config adds to the arguments.
+        dtypes: of the arrays, with their places among the arguments.
+        count: how many arguments there were, all given by their place.
+    """
+
+    key: tuple[Any, ...]
+    config: Config
+    chosen: dict[str, Any]
+    dtypes: tuple[tuple[int, Any], ...]
+    count: int
 
 
 class Autotuner(KernelInterface):
@@ -91,6 +113,8 @@ class Autotuner(KernelInterface):
         self._do_bench = do_bench
         self._cache_results = cache_results
         self._kept: dict[str, Saved] = {}
+        self._known: dict[Any, _Known] = {}  # by the values of the keys
+        self._values_of: Callable[[tuple[Any, ...]], Any] = len
         if warmup is not None or rep is not None or use_cuda_graph:
             warnings.warn(
                 "warmup, rep and use_cuda_graph of autotune are deprecated; pass do_bench=",
@@ -126,6 +150,50 @@ class Autotuner(KernelInterface):
         self._kept = {}
 
     # ---- launching ----
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        return functools.partial(self._launch, grid)
+
+    def _launch(self, grid: Any, *args: Any, **kwargs: Any) -> Any:
+        """`run`, or where arguments of this form have been launched: the same launch without asking again."""
+        if not kwargs:
+            try:
+                known = self._known[self._values_of(args)]
+                # The form is the same if the place of each array holds one of its dtype; `break` if not.
+                for place, dtype in known.dtypes:
+                    if args[place].dtype is not dtype:
+                        break
+                else:
+                    if len(args) == known.count and self.cache[known.key] is known.config:
+                        self.best_config = known.config
+                        kwargs = known.chosen
+            except (KeyError, IndexError, TypeError, AttributeError):
+                pass
+            if kwargs:
+                return self.fn[grid](*args, **kwargs)
+            result = self.run(*args, grid=grid, warmup=False)
+            self._remember(args)
+            return result
+        return self.run(*args, grid=grid, warmup=False, **kwargs)
+
+    def _remember(self, args: tuple[Any, ...]) -> None:
+        """Let launches of this form find the config that `run` has just used, where nothing else is to do."""
+        config = self.best_config
+        plain = isinstance(self.fn, JITFunction) and type(self).run is Autotuner.run
+        if config is None or config.pre_hook is not None or not plain or len(args) > len(self.arg_names):
+            return
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        key = self._key({})
+        self.nargs = None
+        places = [self.arg_names.index(name) for name in self.keys if name in self.arg_names]
+        if self.cache.get(key) is not config or max(places, default=0) >= len(args):
+            return
+        dtypes = tuple((place, value.dtype) for place, value in enumerate(args) if hasattr(value, "dtype"))
+        if places:
+            self._values_of = operator.itemgetter(*places)
+        # Hints have been checked by now, and do nothing else.
+        chosen = {name: value for name, value in config.all_kwargs().items() if name not in HINTS}
+        self._known[self._values_of(args)] = _Known(key, config, chosen, dtypes, len(args))
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Launch with the best config; measure first if the key is new."""

@@ -74,6 +74,32 @@ def test_measures_once_per_key() -> None:
     assert set(tuned.configs_timings) == set(CONFIGS)
 
 
+def test_known_forms_launch_what_run_would() -> None:
+    """Forms that are known, and what looks like one: other counts, types, an emptied cache."""
+    clock = Clock()
+    tuned = bl.autotune(CONFIGS, key=["n"], do_bench=clock)(accumulate)
+    x, wide = np.zeros(100, np.float32), np.zeros(100, np.float64)
+    for _ in range(40):  # beyond what makes a launch warm
+        tuned[grid](x, 100)
+        tuned[grid](wide, 100)
+        tuned[grid](x, n=100)
+        tuned[grid](x[::2], 50)
+    assert clock.measured == 3 * len(CONFIGS)
+    assert x.tolist() == [120.0] * 50 + [80.0] * 50
+    assert wide.tolist() == [40.0] * 100
+    tuned.cache.clear()
+    tuned[grid](x, 100)
+    assert clock.measured == 4 * len(CONFIGS)
+    tuned.cache[next(iter(tuned.cache))] = CONFIGS[0]
+    tuned[grid](x, 100)
+    assert tuned.best_config is CONFIGS[0]
+    for wrong in ((), (x,), (x, "n"), (None, 100), (x, 100, 64, 1)):
+        with pytest.raises((TypeError, ValueError, bl.LaunchError, bl.CompilationError)):
+            tuned[grid](*wrong)
+    tuned[grid](x, 100)
+    assert x.tolist() == [123.0] * 50 + [83.0] * 50
+
+
 @pytest.mark.parametrize("calls", [1, 7])
 def test_written_arrays_have_their_contents_back(calls: int) -> None:
     tuned = bl.autotune(CONFIGS, key=["n"], do_bench=Clock(calls))(accumulate)
