@@ -1,0 +1,127 @@
+"""A whole run: the chosen rows, for each number of threads, with the chosen peers."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.catalogue import ENTRIES, FAMILIES, FRESH_FAMILY, all_names, choose, family_of, title_of
+from benchmarks.fresh import FRESH
+from benchmarks.limits import FOOTPRINTS, Limits
+from benchmarks.measuring import measure, measure_fresh
+from benchmarks.peers import OURS, PEERS, absence_of, version_of
+from benchmarks.pool import PeerFailure, Pool
+from benchmarks.progress import Step, progress
+from benchmarks.results import Report, Result
+from blocklang.diagnostics import UsageError
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to measure.
+
+    Attributes:
+        workloads: words for `catalogue.choose`.
+        peers: names of peers; ours is always among them. Empty for all.
+        threads: numbers of threads, one table each.
+        seconds: how long to sample each row, all peers together.
+        small: the sizes of the tests instead of the table's.
+        earlier: a report whose other rows are kept.
+        command: what the user typed, for the report.
+    """
+
+    workloads: Sequence[str] = ()
+    peers: Sequence[str] = ()
+    threads: Sequence[int] = (1, 2)
+    seconds: float = 4.0
+    small: bool = False
+    earlier: Path | None = None
+    command: str = field(default="blocklang bench")
+
+
+def run(request: Request) -> Report:
+    """Measure. Raises UsageError for names that do not exist, before anything is measured."""
+    names = choose(request.workloads)
+    asked = _checked_peers(request.peers)
+    earlier = Report.read(request.earlier) if request.earlier else None
+    absent = {peer: why for peer in asked if (why := absence_of(peer))}
+    present = [peer for peer in asked if peer not in absent]
+    versions = {peer: version_of(peer) for peer in present}
+    report = Report(_describe_machine(), [request.command], versions, absent)
+    with progress(len(names) * len(request.threads)) as start:
+        for threads in request.threads:
+            report.results += _measure_all(names, present, threads, request, report, start)
+    return report.continued(earlier, all_names()) if earlier else report
+
+
+def _checked_peers(words: Sequence[str]) -> list[str]:
+    unknown = [word for word in words if word not in PEERS]
+    if unknown:
+        raise UsageError(f"there is no peer {unknown[0]!r}", help=f"The peers: {', '.join(PEERS)}")
+    return [peer for peer in PEERS if not words or peer in words or peer == OURS]
+
+
+def _measure_all(
+    names: Sequence[str], peers: Sequence[str], threads: int, request: Request, report: Report, start: Step
+) -> Iterator[Result]:
+    standing = [name for name in names if name in ENTRIES]
+    if standing:
+        taking_part = [peer for peer in peers if any(hasattr(ENTRIES[name].make, peer) for name in standing)]
+        with Pool(taking_part, threads) as pool:
+            limits = None if request.small or "c" not in taking_part else _limits(pool, report)
+            for name in standing:
+                say = start(name)
+                yield measure(
+                    ENTRIES[name], pool, peers, request.seconds, limits, small=request.small, say=say
+                )
+    for name in names:
+        if name in FRESH:
+            yield measure_fresh(FRESH[name], threads, peers, request.seconds, say=start(name))
+
+
+def _limits(pool: Pool, report: Report) -> Limits | None:
+    """The machine's limits with this many threads; None, and the reason in the report, if C cannot tell."""
+    try:
+        limits = Limits.from_json(pool["c"].ask({"do": "limits", "largest": FOOTPRINTS[-1]}))
+    except PeerFailure as failure:
+        report.absent["c"] = str(failure)
+        return None
+    report.limits[pool.threads] = limits
+    return limits
+
+
+def _describe_machine() -> str:
+    from blocklang.cli.doctor import model_name
+    from blocklang.target import current_target
+
+    target = current_target()
+    return (
+        f"{model_name()} ({target.cpu}, {target.vector_bytes}-byte vectors, {os.cpu_count()} CPUs), "
+        f"Python {platform.python_version()}"
+    )
+
+
+def list_workloads() -> str:
+    """Every row by family, with the peers that take part."""
+    return "\n".join(_listing()) + "\n"
+
+
+def _listing() -> Iterator[str]:
+    width = max(map(len, all_names()))
+    titles = max(len(title_of(name)) for name in all_names())
+    for family in (*FAMILIES, FRESH_FAMILY):
+        yield f"{family}:"
+        for name in all_names():
+            if family_of(name) == family:
+                peers = [peer for peer in PEERS if _takes_part(name, peer)]
+                yield f"  {name:<{width}}  {title_of(name):<{titles}}  {' '.join(peers)}"
+    yield "peers:"
+    for peer in PEERS:
+        yield f"  {peer:<{width}}  {absence_of(peer) or version_of(peer)}"
+
+
+def _takes_part(name: str, peer: str) -> bool:
+    return hasattr(ENTRIES[name].make, peer) if name in ENTRIES else peer in FRESH[name].peers
