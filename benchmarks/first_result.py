@@ -19,14 +19,13 @@ def time_import(peer: str) -> float:
 
 
 def time_first_result(name: str, peer: str) -> float:
-    from benchmarks.catalogue import find_entry
     from benchmarks.fresh import FRESH
     from benchmarks.peers import import_peer
 
     entry = FRESH[name]
-    assert entry.workload is not None
+    assert entry.make is not None
     import_peer(peer, int(os.environ["OMP_NUM_THREADS"]))
-    workload = find_entry(entry.workload).make(**entry.sizes)
+    workload = entry.make(**entry.sizes)
     start = time.perf_counter()
     getattr(workload, peer)()()
     return time.perf_counter() - start

@@ -9,13 +9,16 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
 from benchmarks.peers import OURS, ROOT, environment_for
 from benchmarks.pool import PeerFailure
+from benchmarks.workload import Workload
+from benchmarks.workloads.products import UntunedMatmul
+from benchmarks.workloads.rows import Softmax
 
 _PATIENCE = 120.0
 CACHE_VARIABLES = (
@@ -35,29 +38,29 @@ class FreshEntry:
     Attributes:
         name, title: as of `workload.Entry`.
         peers: who takes part.
-        workload: the row of the catalogue whose first result is measured; None for the import alone.
-        sizes: its sizes.
+        make: the workload whose first result is measured; None for the import alone.
+        sizes: keyword arguments of it.
         is_cached: whether an earlier process has filled the caches.
     """
 
     name: str
     title: str
     peers: tuple[str, ...]
-    workload: str | None = None
+    make: Callable[..., Workload] | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     is_cached: bool = False
 
 
-_COMPILING = (OURS, "torch", "numba", "jax", "c")
+_COMPILING = (OURS, "torch", "numba", "jax")
 _CACHING = (OURS, "numba", "jax")
 _SOFTMAX = MappingProxyType({"rows": 16, "cols": 1024})
 _MATMUL = MappingProxyType({"m": 256, "n": 256, "k": 256})
 
 _ENTRIES = (
-    FreshEntry("compile-softmax", "first result, softmax", _COMPILING, "softmax-4096x1024", _SOFTMAX),
-    FreshEntry("compile-matmul", "first result, matmul", _COMPILING, "matmul-1024", _MATMUL),
-    FreshEntry("cached-softmax", "from the disk cache, softmax", _CACHING, "softmax-4096x1024", _SOFTMAX, True),
-    FreshEntry("cached-matmul", "from the disk cache, matmul", _CACHING, "matmul-1024", _MATMUL, True),
+    FreshEntry("compile-softmax", "first result, softmax", (*_COMPILING, "c"), Softmax, _SOFTMAX),
+    FreshEntry("compile-matmul", "first result, matmul", _COMPILING, UntunedMatmul, _MATMUL),
+    FreshEntry("cached-softmax", "first result from disk, softmax", _CACHING, Softmax, _SOFTMAX, True),
+    FreshEntry("cached-matmul", "first result from disk, matmul", _CACHING, UntunedMatmul, _MATMUL, True),
     FreshEntry("import", "import", (OURS, "numpy", "torch", "numba", "jax")),
 )
 FRESH: Mapping[str, FreshEntry] = MappingProxyType({entry.name: entry for entry in _ENTRIES})

@@ -60,9 +60,9 @@ class Workload:
             wrong = int(np.count_nonzero(got != exact))
             assert wrong == 0, f"{wrong} of {exact.size} numbers are wrong"
             return
-        error = np.abs(got - exact)
+        error = np.abs(np.atleast_1d(got) - np.atleast_1d(exact))
         sizes = np.abs(exact)
-        np.divide(error, np.maximum(sizes.max(initial=1) if self.is_relative_to_largest else sizes, 1), out=error)
+        error /= np.maximum(sizes.max(initial=1) if self.is_relative_to_largest else sizes, 1)
         largest = float(error.max(initial=0.0))
         assert largest <= self.tolerance, f"error {largest:.2e}, allowed {self.tolerance:.0e}"
 

@@ -11,27 +11,27 @@ enum { VECTOR = 32 };
 enum { VECTOR = 16 };
 #endif
 typedef float floats __attribute__((vector_size(VECTOR)));
-enum { CHAINS = 12, ROUNDS = 400000 };
+enum { CHAINS = 12, ROUNDS = 4000000 };
 
-// Twelve independent chains hide the latency of the fused multiply-add.
+// Twelve chains of dependent operations hide each other's latency. They are twelve variables, not an array, so that
+// they stay in registers.
+#define TWELVE(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
+
 double peak_fp32(void) {
-    float kept = 0;
     double start = omp_get_wtime();
-#pragma omp parallel reduction(+ : kept)
+#pragma omp parallel
     {
-        floats x[CHAINS], a = (floats){} + 0.999f, b = (floats){} + 0.001f;
-        for (int c = 0; c < CHAINS; c++) x[c] = (floats){} + (float)c;
-        for (int i = 0; i < ROUNDS; i++) {
-#pragma GCC unroll 12
-            for (int c = 0; c < CHAINS; c++) x[c] = x[c] * a + b;
-#pragma GCC unroll 12
-            for (int c = 0; c < CHAINS; c++) __asm__("" : "+v"(x[c]));
-        }
-        for (int c = 0; c < CHAINS; c++) kept += x[c][0];
+        const floats a = (floats){} + 0.999f, b = (floats){} + 0.001f;
+#define START(c) floats x##c = (floats){} + c##.0f;
+#define STEP(c) x##c = x##c * a + b; __asm__("" : "+v"(x##c));
+#define KEEP(c) __asm__ volatile("" ::"v"(x##c));
+        TWELVE(START)
+        for (int i = 0; i < ROUNDS; i++) { TWELVE(STEP) }
+        TWELVE(KEEP)
+#undef START
+#undef STEP
     }
-    double seconds = omp_get_wtime() - start;
-    __asm__ volatile("" ::"x"(kept));
-    return 2.0 * CHAINS * ROUNDS * (VECTOR / 4) * omp_get_max_threads() / seconds;
+    return 2.0 * CHAINS * ROUNDS * (VECTOR / 4) * omp_get_max_threads() / (omp_get_wtime() - start);
 }
 
 // Products of bytes summed into int32: the best instruction that the CPU has for it, but for tiles.
@@ -53,18 +53,14 @@ double peak_int8(void) {
     double start = omp_get_wtime();
 #pragma omp parallel
     {
-        bytes x[CHAINS] = {}, a = {}, b = {};
-        for (int i = 0; i < ROUNDS; i++) {
-#pragma GCC unroll 12
-            for (int c = 0; c < CHAINS; c++) {
-                x[c] = MULTIPLY_ADD(x[c], a, b);
-                __asm__("" : "+v"(x[c]), "+v"(a));
-            }
-        }
-        for (int c = 0; c < CHAINS; c++) __asm__ volatile("" ::"v"(x[c]));
+        bytes a = {}, b = {};
+#define START(c) bytes x##c = {};
+#define STEP(c) x##c = MULTIPLY_ADD(x##c, a, b); __asm__("" : "+v"(x##c), "+v"(a));
+        TWELVE(START)
+        for (int i = 0; i < ROUNDS; i++) { TWELVE(STEP) }
+        TWELVE(KEEP)
     }
-    double seconds = omp_get_wtime() - start;
-    return 2.0 * CHAINS * ROUNDS * sizeof(bytes) * omp_get_max_threads() / seconds;
+    return 2.0 * CHAINS * ROUNDS * sizeof(bytes) * omp_get_max_threads() / (omp_get_wtime() - start);
 }
 
 double read_rate(const float *x, int64_t n, int64_t passes) {

@@ -18,9 +18,8 @@ _TILES = [
 ]
 
 
-@bl.autotune(configs=_TILES, key=["M", "N", "K"])
 @bl.jit
-def matmul_kernel(
+def untuned_matmul_kernel(
     a_ptr,
     b_ptr,
     c_ptr,
@@ -69,6 +68,9 @@ def matmul_kernel(
     tl.store(c_ptrs, acc, mask=(rows[:, None] < M) & (cols[None, :] < N))
 
 
+matmul_kernel = bl.autotune(configs=_TILES, key=["M", "N", "K"])(untuned_matmul_kernel)
+
+
 def _launch_matmul(a: Array, b: Array, c: Array, acc: Any) -> None:
     (m, k), (_, n) = a.shape, b.shape
 
@@ -80,6 +82,8 @@ def _launch_matmul(a: Array, b: Array, c: Array, acc: Any) -> None:
 
 class Matmul(Workload):
     """a @ b in float32."""
+
+    is_relative_to_largest = True
 
     def __init__(self, m: int, n: int, k: int) -> None:
         self.a, self.b = random_floats(m, k), random_floats(k, n, seed=1)
@@ -123,11 +127,30 @@ class Matmul(Workload):
         return lambda: matmul(a, b).block_until_ready()
 
 
+class UntunedMatmul(Matmul):
+    """The same by one kernel with fixed tiles, for its compile time."""
+
+    def blocklang(self) -> Call:
+        (m, k), (_, n) = self.a.shape, self.b.shape
+        strides = (*bl.strides(self.a), *bl.strides(self.b), *bl.strides(self.out))
+        grid = (bl.cdiv(m, 128) * bl.cdiv(n, 128),)
+
+        def launch() -> None:
+            untuned_matmul_kernel[grid](
+                self.a, self.b, self.out, m, n, k, *strides,
+                ACC=tl.float32, BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, GROUP_M=8,
+            )  # fmt: skip
+
+        return into(self.out, launch)
+
+
 class HalfMatmul(Workload):
     """a @ b of a 16-bit float type, with sums and the result in float32.
 
     PyTorch's product has the operands' type, so it is widened afterwards, and only as exact as that type.
     """
+
+    is_relative_to_largest = True
 
     def __init__(self, m: int, n: int, k: int, dtype: str) -> None:
         self.dtype = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
@@ -225,6 +248,8 @@ def batched_kernel(
 class BatchedMatmul(Workload):
     """Products of a batch of float32 matrices."""
 
+    is_relative_to_largest = True
+
     def __init__(self, batch: int, n: int) -> None:
         self.batch, self.n = batch, n
         self.a, self.b = random_floats(batch, n, n), random_floats(batch, n, n, seed=1)
@@ -292,6 +317,8 @@ def weights_kernel(
 class WeightsMatmul(Workload):
     """x @ (w * scale): float32 activations, int8 weights, a scale for each column."""
 
+    is_relative_to_largest = True
+
     def __init__(self, m: int, n: int, k: int) -> None:
         self.m, self.n, self.k = m, n, k
         self.x = random_floats(m, k)
@@ -351,6 +378,8 @@ def gemv_kernel(out, w_ptr, scale_ptr, x_ptr, n_rows, n_cols, ROWS: bl.constexpr
 
 class WeightsGemv(Workload):
     """(w * scale) @ x: int8 weights, a scale for each row."""
+
+    is_relative_to_largest = True
 
     def __init__(self, rows: int, cols: int) -> None:
         self.rows, self.cols = rows, cols
