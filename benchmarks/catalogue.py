@@ -44,8 +44,8 @@ def all_names() -> list[str]:
 def choose(words: Iterable[str]) -> list[str]:
     """Names of the rows that the words choose, in the order of the table; all of them without a word.
 
-    A word is a row's name (`softmax-4096x1024`), what its kin share (`softmax`), a family (`rows`) or a pattern
-    (`matmul-*`). Raises UsageError for a word that chooses nothing.
+    A word is a row's name (`softmax-4096x1024`), what its kin share (`softmax`), a family (`rows`) or a
+    pattern (`matmul-*`). Raises UsageError for a word that chooses nothing.
     """
     chosen: set[str] = set()
     words = tuple(words)

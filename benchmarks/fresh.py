@@ -51,7 +51,7 @@ class FreshEntry:
     is_cached: bool = False
 
 
-_COMPILING = (OURS, "torch", "numba", "jax")
+_COMPILING = (OURS, "numba", "jax")
 _CACHING = (OURS, "numba", "jax")
 _SOFTMAX = MappingProxyType({"rows": 16, "cols": 1024})
 _MATMUL = MappingProxyType({"m": 256, "n": 256, "k": 256})

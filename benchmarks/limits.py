@@ -42,6 +42,14 @@ class Limits:
         footprint = next((size for size in table if size >= moved), max(table))
         return max(moved / table[footprint], work.operations / self.operations[work.kind])
 
+    def or_better(self, other: Limits) -> Limits:
+        """The higher rate of each."""
+        return Limits(
+            _higher(self.operations, other.operations),
+            _higher(self.read, other.read),
+            _higher(self.triad, other.triad),
+        )
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -51,13 +59,17 @@ class Limits:
         return cls(data["operations"], read, triad)
 
 
+def _higher(first: Mapping[Any, float], second: Mapping[Any, float]) -> dict[Any, float]:
+    return {key: max(first.get(key, 0), second.get(key, 0)) for key in (*first, *second)}
+
+
 def measure_limits(largest: int) -> Limits:
-    """Measure, with the threads that OpenMP has here, footprints up to the first that is at least `largest`."""
+    """Measure with OpenMP's threads: footprints up to the first that is at least `largest` bytes."""
     library = compile_c("limits")
     peaks = {kind: _best(getattr(library, f"peak_{kind}")) for kind in ("fp32", "int8")}
     sizes = [size for size in FOOTPRINTS if size < largest]
     sizes += [size for size in FOOTPRINTS if size >= largest][:1]
-    arrays = np.zeros(sizes[-1] // 4, np.float32)
+    arrays = np.ones(sizes[-1] // 4, np.float32)  # zeros would all be one page of the system's
     read, triad = {}, {}
     for size in sizes:
         count = ctypes.c_int64(size // 4)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from benchmarks.limits import Limits
 from benchmarks.peers import OURS, PEERS
-from benchmarks.results import Report, Result, Timing
+from benchmarks.results import Report, Result, Timing, count_threads
 
 
 def to_markdown(report: Report) -> str:
@@ -19,16 +19,16 @@ def _lines(report: Report) -> Iterator[str]:
     yield from (f"    {command}" for command in report.commands)
     yield ""
     yield (
-        "Milliseconds a call, median (best) of interleaved samples, every peer in a process of its own. Ratio: the "
-        "best peer's median over ours, of the best samples in parentheses; above 1, blocklang is faster. Limit: "
-        "the share of this machine's limit for the workload that ours and the best peer reach."
+        "Milliseconds a call, median (best) of interleaved samples, every peer in a process of its own. "
+        "Ratio: the best peer's median over ours, of the best samples in parentheses; above 1, blocklang is faster. "
+        "Limit: the share of this machine's limit for the workload that ours and the best peer reach."
     )
     for threads in sorted({result.threads for result in report.results}):
         rows = [result for result in report.results if result.threads == threads]
-        yield f"\n## {threads} thread{'s' if threads > 1 else ''}\n"
+        yield f"\n## {count_threads(threads)}\n"
         if threads in report.limits:
             yield _describe(report.limits[threads]) + "\n"
-        yield from _table(rows)
+        yield from _table(report, rows)
     for peer, why in report.absent.items():
         yield f"\nAbsent: {PEERS[peer]} ({why})."
     failures = report.failures()
@@ -44,7 +44,7 @@ def _describe(limits: Limits) -> str:
     return f"Limits: operations a second {peaks}; GB/s of a triad {triad}; of reading {read}."
 
 
-def _table(results: Iterable[Result]) -> Iterator[str]:
+def _table(report: Report, results: Iterable[Result]) -> Iterator[str]:
     results = tuple(results)
     peers = [peer for peer in PEERS if peer != OURS and any(peer in result.timings for result in results)]
     heads = ["workload", PEERS[OURS], *(PEERS[peer] for peer in peers), "ratio", "limit: ours, best peer"]
@@ -55,7 +55,7 @@ def _table(results: Iterable[Result]) -> Iterator[str]:
             f"{result.title} (`{result.workload}`)",
             *(_time(result, peer) for peer in (OURS, *peers)),
             _ratio(result),
-            _shares(result),
+            _shares(report, result),
         ]
         yield f"| {' | '.join(cells)} |"
 
@@ -86,7 +86,7 @@ def _ratio(result: Result) -> str:
     return f"{medians:.2f} ({bests:.2f})" if medians and bests else ""
 
 
-def _shares(result: Result) -> str:
+def _shares(report: Report, result: Result) -> str:
     peers = (OURS, result.best_peer)
-    shares = [result.share(peer) if peer else None for peer in peers]
+    shares = [report.share(result, peer) if peer else None for peer in peers]
     return ", ".join("–" if share is None else f"{share:.0%}" for share in shares) if any(shares) else ""

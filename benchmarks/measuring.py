@@ -11,10 +11,9 @@ import numpy as np
 
 from benchmarks.catalogue import family_of
 from benchmarks.fresh import FreshEntry, FreshProcesses
-from benchmarks.limits import Limits
 from benchmarks.pool import PeerFailure, Pool
 from benchmarks.results import Result, Timing
-from benchmarks.workload import Entry, Workload
+from benchmarks.workload import Entry, Work
 
 SAMPLE_SECONDS = 0.01  # calls that take less are repeated within a sample
 LEAST_SAMPLES = 3
@@ -29,7 +28,6 @@ def measure(
     pool: Pool,
     peers: Iterable[str],
     seconds: float,
-    limits: Limits | None,
     *,
     small: bool,
     say: Say,
@@ -37,7 +35,6 @@ def measure(
     """Check the peers' results and time them, for about `seconds` in all.
 
     Args:
-        limits: the machine's, if they are known.
         small: whether to take the sizes of the tests.
         say: told what is being done, for the progress bar.
     """
@@ -64,15 +61,13 @@ def measure(
         return answer["seconds"], answer["cores"]
 
     say("measure")
-    timings = _take_turns({peer: sample for peer in estimates}, seconds, failures)
-    return _result(entry, pool.threads, timings, taking_part, _limit(limits, workload))
+    timings = _take_turns(dict.fromkeys(estimates, sample), seconds, failures)
+    return _result(entry, pool.threads, timings, taking_part, workload.work)
 
 
-def _limit(limits: Limits | None, workload: Workload) -> float | None:
-    return limits.seconds(workload.work) if limits and workload.work else None
-
-
-def measure_fresh(entry: FreshEntry, threads: int, peers: Iterable[str], seconds: float, *, say: Say) -> Result:
+def measure_fresh(
+    entry: FreshEntry, threads: int, peers: Iterable[str], seconds: float, *, say: Say
+) -> Result:
     """The same for a row that is measured in fresh processes."""
     taking_part = [peer for peer in peers if peer in entry.peers]
     failures: dict[str, str] = {}
@@ -88,7 +83,7 @@ def measure_fresh(entry: FreshEntry, threads: int, peers: Iterable[str], seconds
         return processes[peer].measure(), 0.0
 
     say("measure")
-    timings = _take_turns({peer: sample for peer in processes}, seconds, failures)
+    timings = _take_turns(dict.fromkeys(processes, sample), seconds, failures)
     for each in processes.values():
         each.close()
     return _result(entry, threads, timings, taking_part, None)
@@ -99,10 +94,10 @@ def _result(
     threads: int,
     timings: Mapping[str, Timing],
     order: Iterable[str],
-    limit: float | None,
+    work: Work | None,
 ) -> Result:
     in_order = {peer: timings[peer] for peer in order}
-    return Result(entry.name, entry.title, family_of(entry.name), threads, limit, in_order)
+    return Result(entry.name, entry.title, family_of(entry.name), threads, work, in_order)
 
 
 def _take_turns(
@@ -110,8 +105,9 @@ def _take_turns(
 ) -> dict[str, Timing]:
     """Samples of every peer in turn.
 
-    A peer that has used its share of the time waits until the others have used theirs, so that a slow one does
-    not leave the fast ones with few samples; each has LEAST_SAMPLES unless one takes longer than all the time.
+    A peer that has used its share of the time waits until the others have used theirs, so that a slow one
+    does not leave the fast ones with few samples; each has LEAST_SAMPLES unless these take longer than
+    all the time.
     """
     samples: dict[str, list[Sample]] = {peer: [] for peer in peers}
     used = dict.fromkeys(peers, 0.0)

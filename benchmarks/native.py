@@ -10,6 +10,7 @@ import ctypes
 import functools
 import hashlib
 import os
+import platform
 import subprocess
 import tempfile
 from pathlib import Path
@@ -21,8 +22,10 @@ from numpy.typing import NDArray
 from benchmarks.peers import COMPILER
 
 SOURCES = Path(__file__).with_name("c")
-# The arithmetic may be reordered and errno stays unset, so that loops become vectors.
-FLAGS = ("-O3", "-march=native", "-fopenmp", "-ffast-math", "-shared", "-fPIC", "-lm")
+# The arithmetic may be reordered and errno stays unset, so that loops become vectors; as wide ones as there
+# are, which gcc avoids on some CPUs (with 64 bytes softmax is 1.2, int8 gemv 1.9 times as fast as with 32).
+_WIDE = ("-mprefer-vector-width=512",) if platform.machine() in ("x86_64", "AMD64") else ()
+FLAGS = ("-O3", "-march=native", *_WIDE, "-fopenmp", "-ffast-math", "-shared", "-fPIC")
 
 
 def compile_c(name: str) -> ctypes.CDLL:
@@ -42,7 +45,7 @@ def compile_file(source: Path, library: Path) -> None:
     """Compile one file; the library appears whole or not at all."""
     with tempfile.TemporaryDirectory(dir=library.parent) as directory:
         made = Path(directory) / "made.so"
-        command = [COMPILER, *FLAGS[:-1], str(source), "-o", str(made), FLAGS[-1]]
+        command = [COMPILER, *FLAGS, str(source), "-o", str(made), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")

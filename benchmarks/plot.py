@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers import PEERS
-from benchmarks.results import Report
+from benchmarks.results import Report, count_threads
 from blocklang.diagnostics import UsageError
 
 _COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd")
 
 
 def write_plot(report: Report, path: Path) -> None:
-    """Draw the ratios; the suffix of `path` says as what (.png, .svg, .pdf). Raises UsageError if it cannot."""
+    """Draw the ratios as what the suffix of `path` says. Raises UsageError if that cannot be done."""
     try:
         import matplotlib as mpl
     except ImportError:
@@ -41,9 +41,9 @@ def _draw(axes: Any, report: Report, titles: list[str], threads: list[int]) -> N
     for number, count in enumerate(threads):
         rows = [result for result in report.results if result.threads == count and result.ratio]
         places = [titles.index(result.title) + (number + 0.5) * height - 0.4 for result in rows]
-        label = f"{count} thread{'s' if count > 1 else ''}"
         ratios = [result.ratio for result in rows]
-        axes.barh(places, [ratio - 1 for ratio in ratios if ratio], height * 0.9, left=1, label=label,
+        lengths = [ratio - 1 for ratio in ratios if ratio]
+        axes.barh(places, lengths, height * 0.9, left=1, label=count_threads(count),
                   color=_COLOURS[number % len(_COLOURS)])  # fmt: skip
         for place, result, ratio in zip(places, rows, ratios, strict=True):
             assert result.best_peer is not None

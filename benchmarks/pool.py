@@ -1,7 +1,7 @@
 """The parent's side of the peers' processes.
 
-A process is stopped (SIGSTOP) while it is not asked: the threads of some libraries spin for a fifth of a second
-after a call, and would take a core from the next peer.
+A process is stopped (SIGSTOP) while it is not asked: the threads of some libraries spin for a fifth of a
+second after a call, and would take a core from the next peer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PeerProcess:
 
     def __init__(self, peer: str, threads: int) -> None:
         self.peer = peer
-        self._log = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")
+        self._log = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - see close
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.worker", peer, str(threads)],
             stdin=subprocess.PIPE,

@@ -12,7 +12,7 @@ Step = Callable[[str], Callable[[str], None]]
 
 @contextmanager
 def progress(total: int) -> Iterator[Step]:
-    """Yield `start(row)`, to be called as each of `total` rows begins; it returns `say(what is being done)`."""
+    """Yield `start(row)`, to be called as each of `total` rows begins; it returns `say(what is done now)`."""
     if sys.stderr.isatty():
         try:
             import rich.progress  # noqa: F401

@@ -11,9 +11,14 @@ from typing import Any
 
 from benchmarks.limits import Limits
 from benchmarks.peers import OURS
+from benchmarks.workload import Work
 from blocklang.diagnostics import UsageError
 
 FORMAT = 1
+
+
+def count_threads(threads: int) -> str:
+    return "1 thread" if threads == 1 else f"{threads} threads"
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ class Result:
     """One row at one number of threads.
 
     Attributes:
-        limit: the least time that this machine needs, in seconds; None where there is no such limit.
+        work: what must at least be done; None where the machine sets no such limit.
         timings: by peer.
     """
 
@@ -52,7 +57,7 @@ class Result:
     title: str
     family: str
     threads: int
-    limit: float | None
+    work: Work | None
     timings: Mapping[str, Timing]
 
     def measured(self) -> dict[str, Timing]:
@@ -77,11 +82,6 @@ class Result:
         others = [timing.best for peer, timing in self.measured().items() if peer != OURS]
         return min(others) / ours.best if others and ours else None
 
-    def share(self, peer: str) -> float | None:
-        """The share of the machine's limit that the peer's median reaches."""
-        timing = self.measured().get(peer)
-        return self.limit / timing.median if self.limit and timing else None
-
 
 @dataclass
 class Report:
@@ -94,28 +94,37 @@ class Report:
     limits: dict[int, Limits] = field(default_factory=dict)
     results: list[Result] = field(default_factory=list)
 
+    def share(self, result: Result, peer: str) -> float | None:
+        """The share of the machine's limit that a peer's median reaches; None where it is not known."""
+        limits, timing = self.limits.get(result.threads), result.measured().get(peer)
+        return limits.seconds(result.work) / timing.median if limits and result.work and timing else None
+
+    def add_limits(self, threads: int, limits: Limits) -> None:
+        """Note what the machine can do; the best of several measurements counts."""
+        known = self.limits.get(threads)
+        self.limits[threads] = known.or_better(limits) if known else limits
+
     def failures(self) -> list[str]:
         return [
-            f"{result.workload}, {peer}, {result.threads} thread{'s' * (result.threads > 1)}: {timing.failure}"
+            f"{result.workload}, {peer}, {count_threads(result.threads)}: {timing.failure}"
             for result in self.results
             for peer, timing in result.timings.items()
             if timing.failure
         ]
 
     def continued(self, earlier: Report, order: Iterable[str]) -> Report:
-        """This report with the rows of an earlier one that it does not measure again, in the table's order."""
+        """This report with those rows of an earlier one that it does not measure again, in the `order`."""
         again = {(result.workload, result.threads) for result in self.results}
         kept = [result for result in earlier.results if (result.workload, result.threads) not in again]
         rank = {name: number for number, name in enumerate(order)}
         results = sorted(kept + self.results, key=lambda result: (result.threads, rank[result.workload]))
-        return Report(
-            self.machine,
-            earlier.commands + self.commands,
-            earlier.versions | self.versions,
-            {peer: why for peer, why in (earlier.absent | self.absent).items() if peer not in self.versions},
-            earlier.limits | self.limits,
-            results,
-        )
+        versions = earlier.versions | self.versions
+        absent = {peer: why for peer, why in (earlier.absent | self.absent).items() if peer not in versions}
+        commands = earlier.commands + self.commands
+        joined = Report(self.machine, commands, versions, absent, dict(earlier.limits), results)
+        for threads, limits in self.limits.items():
+            joined.add_limits(threads, limits)
+        return joined
 
     def to_json(self) -> str:
         return json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n"
@@ -136,9 +145,7 @@ class Report:
             raise ValueError(f"format {data['format']}, expected {FORMAT}")
         limits = {int(threads): Limits.from_json(each) for threads, each in data["limits"].items()}
         results = [_result_from_json(each) for each in data["results"]]
-        return cls(
-            data["machine"], data["commands"], data["versions"], data["absent"], limits, results
-        )
+        return cls(data["machine"], data["commands"], data["versions"], data["absent"], limits, results)
 
 
 def _result_from_json(data: Mapping[str, Any]) -> Result:
@@ -146,4 +153,5 @@ def _result_from_json(data: Mapping[str, Any]) -> Result:
         peer: Timing(tuple(each["times"]), each["cores"], each["failure"])
         for peer, each in data["timings"].items()
     }
-    return Result(**{**data, "timings": timings})
+    work = data["work"] and Work(**data["work"])
+    return Result(**{**data, "work": work, "timings": timings})

@@ -71,26 +71,27 @@ def _measure_all(
     if standing:
         taking_part = [peer for peer in peers if any(hasattr(ENTRIES[name].make, peer) for name in standing)]
         with Pool(taking_part, threads) as pool:
-            limits = None if request.small or "c" not in taking_part else _limits(pool, report)
+            has_limits = "c" in taking_part and not request.small
+            if has_limits:
+                _measure_limits(pool, report)
             for name in standing:
                 say = start(name)
-                yield measure(
-                    ENTRIES[name], pool, peers, request.seconds, limits, small=request.small, say=say
-                )
+                yield measure(ENTRIES[name], pool, peers, request.seconds, small=request.small, say=say)
+            if has_limits:  # once more: whatever else the machine does meanwhile makes them too low
+                _measure_limits(pool, report)
     for name in names:
         if name in FRESH:
             yield measure_fresh(FRESH[name], threads, peers, request.seconds, say=start(name))
 
 
-def _limits(pool: Pool, report: Report) -> Limits | None:
-    """The machine's limits with this many threads; None, and the reason in the report, if C cannot tell."""
+def _measure_limits(pool: Pool, report: Report) -> None:
+    """Note the machine's limits with this many threads in the report, or why C cannot tell."""
     try:
         limits = Limits.from_json(pool["c"].ask({"do": "limits", "largest": FOOTPRINTS[-1]}))
     except PeerFailure as failure:
         report.absent["c"] = str(failure)
-        return None
-    report.limits[pool.threads] = limits
-    return limits
+    else:
+        report.add_limits(pool.threads, limits)
 
 
 def _describe_machine() -> str:

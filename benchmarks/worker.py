@@ -1,4 +1,7 @@
-"""The process of one peer: `python -m benchmarks.worker PEER THREADS`. It obeys `messages` on standard input."""
+"""The process of one peer: `python -m benchmarks.worker PEER THREADS`.
+
+It reads messages from standard input and answers each on standard output; `messages` lists them.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ class Server:
         gc.collect()
         workload = find_entry(message["workload"]).build(small=message["small"])
         call: Call = getattr(workload, self._peer)()
-        workload.check(call(), np.load(message["exact"], mmap_mode="r"))
+        workload.check(call(), np.load(message["exact"], mmap_mode="r"), self._peer)
         self._call = call
         return {"seconds": _estimate(call)}
 

@@ -38,7 +38,7 @@ void spmv(float *out, const float *values, const int32_t *columns, const int32_t
 #pragma omp parallel for
     for (int64_t r = 0; r < rows; r++) {
         float sum = 0;
-#pragma omp simd reduction(+ : sum)
+#pragma omp simd reduction(+ : sum) simdlen(8)
         for (int64_t i = starts[r]; i < starts[r + 1]; i++) sum += values[i] * x[columns[i]];
         out[r] = sum;
     }

@@ -11,7 +11,8 @@ import blocklang.language as tl
 from benchmarks.workload import Array, Call, Entry, Work, Workload, into, random_floats
 
 _TILES = [
-    bl.Config({"BLOCK_M": m, "BLOCK_N": n}) for m, n in ((64, 64), (64, 128), (128, 64), (128, 128), (64, 256))
+    bl.Config({"BLOCK_M": m, "BLOCK_N": n})
+    for m, n in ((64, 64), (64, 128), (128, 64), (128, 128), (64, 256))
 ]
 
 

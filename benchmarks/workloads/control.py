@@ -27,7 +27,9 @@ def escape(cx, cy, steps):
 def mandelbrot_kernel(out, left, top, step, n, steps, BLOCK: bl.constexpr):
     row = tl.program_id(1)
     cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    counts = tl.map_elementwise(escape, left + step * cols.to(tl.float32), top + step * row.to(tl.float32), steps)
+    counts = tl.map_elementwise(
+        escape, left + step * cols.to(tl.float32), top + step * row.to(tl.float32), steps
+    )
     tl.store(out + row * n + cols, counts, cols < n)
 
 
@@ -50,7 +52,7 @@ class Mandelbrot(Workload):
     def exact(self) -> Array:
         return self._counts
 
-    def check(self, result: Any, exact: Array) -> None:
+    def check(self, result: Any, exact: Array, peer: str) -> None:
         share = np.mean(np.asarray(result) != exact)
         assert share <= self.ALLOWED, f"{share:.1%} of the points differ, allowed {self.ALLOWED:.0%}"
 
@@ -128,5 +130,11 @@ class Mandelbrot(Workload):
 
 
 ENTRIES = (
-    Entry("mandelbrot", "Mandelbrot 1024^2, 256 steps", Mandelbrot, {"n": 1024, "steps": 256}, {"n": 70, "steps": 50}),
+    Entry(
+        "mandelbrot",
+        "Mandelbrot 1024^2, 256 steps",
+        Mandelbrot,
+        {"n": 1024, "steps": 256},
+        {"n": 70, "steps": 50},
+    ),
 )

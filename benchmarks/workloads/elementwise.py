@@ -226,9 +226,10 @@ class Dropout(Workload):
     """Dropout by Philox 4x32-10 with the element's index as counter, as Triton's tutorial has it.
 
     Ours, Numba and C give the same numbers. NumPy (its own Philox), PyTorch and JAX draw from their own
-    generators, which is what their users do: of these, only the share that is kept and the values are checked.
+    generators, as their users do: of these, only the share that is kept and the values are checked.
     """
 
+    OTHER_GENERATORS = ("numpy", "torch", "jax")
     P = 0.25
     SEED = 1234
 
@@ -246,7 +247,10 @@ class Dropout(Workload):
             kept[start : start + counters.size] = _philox_uniforms(counters, self.SEED) > np.float32(self.P)
         return np.where(kept, self.x / (1.0 - self.P), 0.0)
 
-    def check(self, result: Any, exact: Array) -> None:
+    def check(self, result: Any, exact: Array, peer: str) -> None:
+        if peer not in self.OTHER_GENERATORS:
+            super().check(result, exact, peer)
+            return
         got = np.asarray(result)
         kept = got != 0
         scaled = self.x[kept] / (1 - self.P)
@@ -254,18 +258,11 @@ class Dropout(Workload):
         allowed = 5 * np.sqrt(self.P * (1 - self.P) / self.n)
         assert abs(kept.mean() - (1 - self.P)) <= allowed, f"{kept.mean():.3f} of the numbers are kept"
 
-    def check_bits(self, call: Call) -> Call:
-        """A call whose first result is compared with the reference element by element."""
-        super().check(call(), self.exact())
-        return call
-
     def blocklang(self) -> Call:
         grid = (bl.cdiv(self.n, BLOCK),)
-        return self.check_bits(
-            into(
-                self.out,
-                lambda: dropout_kernel[grid](self.out, self.x, self.P, self.SEED, self.n, BLOCK=BLOCK),
-            )
+        return into(
+            self.out,
+            lambda: dropout_kernel[grid](self.out, self.x, self.P, self.SEED, self.n, BLOCK=BLOCK),
         )
 
     def numpy(self) -> Call:
@@ -308,7 +305,7 @@ class Dropout(Workload):
                 out[i] = x[i] * scale if uniform > p else np.float32(0)
 
         p, scale = np.float32(self.P), np.float32(1 / (1 - self.P))
-        return self.check_bits(into(self.out, dropout, self.out, self.x, p, scale, self.SEED))
+        return into(self.out, dropout, self.out, self.x, p, scale, self.SEED)
 
     def jax(self) -> Call:
         import jax
@@ -322,8 +319,8 @@ class Dropout(Workload):
         return lambda: dropout(key, x).block_until_ready()
 
     def c(self) -> Call:
-        dropout = bind("elementwise", "dropout", self.out, self.x, self.P, self.SEED, self.n)
-        return self.check_bits(into(self.out, dropout))
+        arguments = (self.out, self.x, self.P, self.SEED, self.n)
+        return into(self.out, bind("elementwise", "dropout", *arguments))
 
 
 def _philox_uniforms(counters: Array, seed: int) -> Array:

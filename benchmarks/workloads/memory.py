@@ -173,7 +173,9 @@ class GatherRows(Workload):
 
 
 @bl.autotune(
-    configs=[bl.Config({"ROWS": r, "COLS": c}) for r, c in ((32, 32), (64, 64), (128, 64), (64, 16), (16, 64))],
+    configs=[
+        bl.Config({"ROWS": r, "COLS": c}) for r, c in ((32, 32), (64, 64), (128, 64), (64, 16), (16, 64))
+    ],
     key=["n"],
 )
 @bl.jit
@@ -333,5 +335,11 @@ ENTRIES = (
         *({"table": 32000, "rows": 8192, "cols": 1024}, {"table": 50, "rows": 9, "cols": 70}),
     ),
     Entry("transpose", "transpose 4096^2", Transpose, {"n": 4096}, {"n": 70}),
-    Entry("spmv", "sparse matrix, 2^18 rows of 16", SpMV, {"rows": 1 << 18, "width": 16}, {"rows": 70, "width": 5}),
+    Entry(
+        "spmv",
+        "sparse matrix, 2^18 rows of 16",
+        SpMV,
+        {"rows": 1 << 18, "width": 16},
+        {"rows": 70, "width": 5},
+    ),
 )

@@ -397,9 +397,7 @@ class WeightsGemv(Workload):
         grid = (bl.cdiv(self.rows, 16),)
 
         def launch() -> None:
-            gemv_kernel[grid](
-                self.out, self.w, self.scale, self.x, self.rows, self.cols, ROWS=16, BLOCK=128
-            )
+            gemv_kernel[grid](self.out, self.w, self.scale, self.x, self.rows, self.cols, ROWS=16, BLOCK=128)
 
         return into(self.out, launch)
 
@@ -460,8 +458,12 @@ ENTRIES = (
         *("matmul-bf16", "matmul 1024, bf16 to fp32", HalfMatmul),
         *({**_square(1024), "dtype": "bfloat16"}, {**_ODD, "dtype": "bfloat16"}),
     ),
-    Entry("matmul-int8", "matmul 1024, int8 to int32", ByteMatmul, _square(1024), {"m": 32, "n": 48, "k": 16}),
-    Entry("matmul-batched", "matmul 64 x 256^3", BatchedMatmul, {"batch": 64, "n": 256}, {"batch": 3, "n": 33}),
+    Entry(
+        "matmul-int8", "matmul 1024, int8 to int32", ByteMatmul, _square(1024), {"m": 32, "n": 48, "k": 16}
+    ),
+    Entry(
+        "matmul-batched", "matmul 64 x 256^3", BatchedMatmul, {"batch": 64, "n": 256}, {"batch": 3, "n": 33}
+    ),
     Entry(
         *("int8_weights-matmul", "int8 weights, matmul 512x2048x2048", WeightsMatmul),
         *({"m": 512, "n": 2048, "k": 2048}, _ODD),

@@ -1,7 +1,8 @@
 """`blocklang bench`: blocklang beside its peers on this machine.
 
-The workloads, the peers and the measuring are the package `benchmarks` of the source tree: they need compilers
-and libraries that no user of kernels has, so a wheel does not carry them. This module is the command line alone.
+The workloads, the peers and the measuring are the package `benchmarks` of the source tree: they need
+compilers and libraries that users of kernels do not have, so a wheel does not carry them. This module is the command
+line alone.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from blocklang.diagnostics import UsageError
 
 
 def _find_suite() -> Any:
-    """The package `benchmarks` of the tree that this module lies in. Raises UsageError in an installed wheel."""
+    """The package `benchmarks` of the tree that this module lies in. Raises UsageError if it has none."""
     root = Path(blocklang.__file__).resolve().parents[1]
     if not (root / "benchmarks" / "suite.py").is_file():
         raise UsageError(
