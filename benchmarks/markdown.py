@@ -20,8 +20,8 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     yield (
         "Milliseconds a call, median (best) of interleaved samples, every peer in a process of its own. "
-        "Ratio: the best peer's median over ours, of the best samples in parentheses; above 1, blocklang is faster. "
-        "Limit: the share of this machine's limit for the workload that ours and the best peer reach."
+        "Ratio: the best peer's median over ours, of the best samples in parentheses; above 1, blocklang is "
+        "faster. Limit: the share of this machine's limit for the workload that ours and the best peer reach."
     )
     for threads in sorted({result.threads for result in report.results}):
         rows = [result for result in report.results if result.threads == threads]

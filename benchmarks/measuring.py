@@ -61,7 +61,7 @@ def measure(
         return answer["seconds"], answer["cores"]
 
     say("measure")
-    timings = _take_turns(dict.fromkeys(estimates, sample), seconds, failures)
+    timings = take_turns(dict.fromkeys(estimates, sample), seconds, failures)
     return _result(entry, pool.threads, timings, taking_part, workload.work)
 
 
@@ -83,7 +83,7 @@ def measure_fresh(
         return processes[peer].measure(), 0.0
 
     say("measure")
-    timings = _take_turns(dict.fromkeys(processes, sample), seconds, failures)
+    timings = take_turns(dict.fromkeys(processes, sample), seconds, failures)
     for each in processes.values():
         each.close()
     return _result(entry, threads, timings, taking_part, None)
@@ -100,7 +100,7 @@ def _result(
     return Result(entry.name, entry.title, family_of(entry.name), threads, work, in_order)
 
 
-def _take_turns(
+def take_turns(
     peers: Mapping[str, Callable[[str], Sample]], seconds: float, failures: Mapping[str, str]
 ) -> dict[str, Timing]:
     """Samples of every peer in turn.

@@ -92,6 +92,10 @@ class PeerProcess:
             self._is_stopped = stop
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def is_alive(self) -> bool:
         return self._process.poll() is None
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.catalogue import ENTRIES, FAMILIES, FRESH_FAMILY, all_names, choose, family_of, title_of
@@ -30,7 +31,6 @@ class Request:
         seconds: how long to sample each row, all peers together.
         small: the sizes of the tests instead of the table's.
         earlier: a report whose other rows are kept.
-        command: what the user typed, for the report.
     """
 
     workloads: Sequence[str] = ()
@@ -39,7 +39,15 @@ class Request:
     seconds: float = 4.0
     small: bool = False
     earlier: Path | None = None
-    command: str = field(default="blocklang bench")
+
+    @property
+    def command(self) -> str:
+        """The command line that asks for this."""
+        words = ["blocklang bench", *map(shlex.quote, self.workloads)]
+        words += ["--threads", ",".join(map(str, self.threads)), "--seconds", f"{self.seconds:g}"]
+        words += ["--peers", ",".join(self.peers)] if self.peers else []
+        words += ["--small"] if self.small else []
+        return " ".join(words)
 
 
 def run(request: Request) -> Report:

@@ -1,8 +1,8 @@
 """`blocklang bench`: blocklang beside its peers on this machine.
 
 The workloads, the peers and the measuring are the package `benchmarks` of the source tree: they need
-compilers and libraries that users of kernels do not have, so a wheel does not carry them. This module is the command
-line alone.
+compilers and libraries that users of kernels do not have, so a wheel does not carry them. This module is the
+command line alone.
 """
 
 from __future__ import annotations
@@ -101,8 +101,7 @@ def bench(
     if append and json_file is None:
         raise UsageError("--append needs a file to append to", help="name it: --json FILE --append")
     earlier = json_file if append and json_file is not None and json_file.exists() else None
-    words = " ".join(["blocklang", "bench", *sys.argv[1 + (sys.argv[1:2] == ["bench"]) :]])
-    request = suite.Request(workloads, peers, threads, seconds, small, earlier, words)
+    request = suite.Request(workloads, peers, threads, seconds, small, earlier)
     report = suite.run(request)
     if json_file is not None:
         write_file(report.to_json(), json_file, "--json")
