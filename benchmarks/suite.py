@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,8 +50,12 @@ class Request:
         return " ".join(words)
 
 
-def run(request: Request) -> Report:
-    """Measure. Raises UsageError for names that do not exist, before anything is measured."""
+def run(request: Request, keep: Callable[[Report], None] = lambda report: None) -> Report:
+    """Measure. Raises UsageError for names that do not exist, before anything is measured.
+
+    Args:
+        keep: given the report so far after every row, so that a run that is broken off is not lost.
+    """
     names = choose(request.workloads)
     asked = _checked_peers(request.peers)
     earlier = Report.read(request.earlier) if request.earlier else None
@@ -61,7 +65,13 @@ def run(request: Request) -> Report:
     report = Report(_describe_machine(), [request.command], versions, absent)
     with progress(len(names) * len(request.threads)) as start:
         for threads in request.threads:
-            report.results += _measure_all(names, present, threads, request, report, start)
+            for result in _measure_all(names, present, threads, request, report, start):
+                report.results.append(result)
+                keep(_joined(report, earlier))
+    return _joined(report, earlier)
+
+
+def _joined(report: Report, earlier: Report | None) -> Report:
     return report.continued(earlier, all_names()) if earlier else report
 
 

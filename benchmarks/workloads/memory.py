@@ -56,10 +56,10 @@ class Stencil(Workload):
 
     def blocklang(self) -> Call:
         weights = self.w.ravel().tolist()
-        grid = (bl.cdiv(self.cols, 512), bl.cdiv(self.rows, 16))
+        grid = (bl.cdiv(self.cols, 1024), bl.cdiv(self.rows, 4))
 
         def launch() -> None:
-            stencil_kernel[grid](self.out, self.x, *weights, self.rows, self.cols, ROWS=16, COLS=512)
+            stencil_kernel[grid](self.out, self.x, *weights, self.rows, self.cols, ROWS=4, COLS=1024)
 
         return into(self.out, launch)
 

@@ -468,7 +468,7 @@ class CrossEntropy(Workload):
 
     def blocklang(self) -> Call:
         def launch() -> None:
-            cross_entropy_kernel[(self.rows,)](self.out, self.x, self.labels, self.cols, BLOCK=2048)
+            cross_entropy_kernel[(self.rows,)](self.out, self.x, self.labels, self.cols, BLOCK=8192)
 
         return into(self.out, launch)
 

@@ -65,7 +65,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     help="How long to sample each workload, all peers together.",
 )
 @click.option("--small", is_flag=True, help="Tiny sizes: whether everything runs, not how fast.")
-@click.option("--json", "json_file", type=_FILE, help="Write all samples to this file.")
+@click.option("--json", "json_file", type=_FILE, help="Write all samples to this file, row by row.")
 @click.option("--append", is_flag=True, help="Keep what else the file of --json holds already.")
 @click.option("--markdown", type=_FILE, help="Write the tables to this file instead of standard output.")
 @click.option("--plot", type=_FILE, help="Draw the ratios into this file: .png, .svg or .pdf.")
@@ -102,9 +102,13 @@ def bench(
         raise UsageError("--append needs a file to append to", help="name it: --json FILE --append")
     earlier = json_file if append and json_file is not None and json_file.exists() else None
     request = suite.Request(workloads, peers, threads, seconds, small, earlier)
-    report = suite.run(request)
-    if json_file is not None:
-        write_file(report.to_json(), json_file, "--json")
+
+    def keep(report: Any) -> None:
+        if json_file is not None:
+            write_file(report.to_json(), json_file, "--json")
+
+    report = suite.run(request, keep)
+    keep(report)
     text = importlib.import_module("benchmarks.markdown").to_markdown(report)
     if markdown is not None:
         write_file(text, markdown, "--markdown")
