@@ -11,6 +11,7 @@ import functools
 import hashlib
 import os
 import platform
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -19,8 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.peers import COMPILER
-
+COMPILER = "gcc"
 SOURCES = Path(__file__).with_name("c")
 # The arithmetic may be reordered and errno stays unset, so that loops become vectors; as wide ones as there
 # are, which gcc avoids on some CPUs (with 64 bytes softmax is 1.2, int8 gemv 1.9 times as fast as with 32).
@@ -41,6 +41,23 @@ def compile_c(name: str) -> ctypes.CDLL:
     return ctypes.CDLL(str(library))
 
 
+def absence_of_compiler() -> str | None:
+    """Why nothing can be compiled; None if it can."""
+    if shutil.which(COMPILER) is None:
+        return f"no {COMPILER} on the path"
+    try:
+        compile_c("launch")
+    except RuntimeError as error:
+        # On some systems gcc is another compiler, without OpenMP.
+        return f"{COMPILER} cannot compile: {str(error).splitlines()[1]}"
+    return None
+
+
+def compiler_version() -> str:
+    done = subprocess.run([COMPILER, "-dumpfullversion"], capture_output=True, text=True)
+    return f"{COMPILER} {done.stdout.strip()}"
+
+
 def compile_file(source: Path, library: Path) -> None:
     """Compile one file; the library appears whole or not at all."""
     with tempfile.TemporaryDirectory(dir=library.parent) as directory:
@@ -48,7 +65,7 @@ def compile_file(source: Path, library: Path) -> None:
         command = [COMPILER, *FLAGS, str(source), "-o", str(made), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
-            raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
+            raise RuntimeError(f"{' '.join(command)}\n{done.stderr or 'no message'}")
         made.replace(library)
 
 

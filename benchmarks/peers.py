@@ -6,11 +6,13 @@ the peer's process starts.
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
+
+from benchmarks.native import absence_of_compiler, compiler_version
 
 OURS = "blocklang"
 # Name: what it is called in tables.
@@ -22,7 +24,6 @@ PEERS = {
     "jax": "JAX",
     "c": "C",
 }
-COMPILER = "gcc"
 ROOT = Path(__file__).resolve().parents[1]
 
 # Some machines set these to make OpenBLAS choose other kernels: the peers run as their wheels ship them.
@@ -40,18 +41,14 @@ _THREAD_COUNTS = (
 def absence_of(peer: str) -> str | None:
     """Why a peer cannot take part; None if it can."""
     if peer == "c":
-        return None if shutil.which(COMPILER) else f"no {COMPILER} on the path"
+        return absence_of_compiler()
     return None if importlib.util.find_spec(peer) else "not installed"
 
 
 def version_of(peer: str) -> str:
     """The version of a peer that is installed."""
-    import importlib.metadata
-    import subprocess
-
     if peer == "c":
-        command = [COMPILER, "-dumpfullversion"]
-        return f"{COMPILER} {subprocess.run(command, capture_output=True, text=True).stdout.strip()}"
+        return compiler_version()
     try:
         return importlib.metadata.version(peer)
     except importlib.metadata.PackageNotFoundError:

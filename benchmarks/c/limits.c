@@ -1,7 +1,9 @@
 // What the machine can do: arithmetic from registers, and bandwidth. Each function returns a rate per second.
-#include <immintrin.h>
 #include <omp.h>
 #include <stdint.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #if defined(__AVX512F__)
 enum { VECTOR = 64 };
@@ -11,6 +13,12 @@ enum { VECTOR = 32 };
 enum { VECTOR = 16 };
 #endif
 typedef float floats __attribute__((vector_size(VECTOR)));
+// The constraint of a vector register in inline assembly.
+#if defined(__x86_64__)
+#define REGISTER "v"
+#else
+#define REGISTER "w"
+#endif
 enum { CHAINS = 12, ROUNDS = 4000000 };
 
 // Twelve chains of dependent operations hide each other's latency. They are twelve variables, not an array, so that
@@ -23,8 +31,8 @@ double peak_fp32(void) {
     {
         const floats a = (floats){} + 0.999f, b = (floats){} + 0.001f;
 #define START(c) floats x##c = (floats){} + c##.0f;
-#define STEP(c) x##c = x##c * a + b; __asm__("" : "+v"(x##c));
-#define KEEP(c) __asm__ volatile("" ::"v"(x##c));
+#define STEP(c) x##c = x##c * a + b; __asm__("" : "+" REGISTER (x##c));
+#define KEEP(c) __asm__ volatile("" ::REGISTER(x##c));
         TWELVE(START)
         for (int i = 0; i < ROUNDS; i++) { TWELVE(STEP) }
         TWELVE(KEEP)
@@ -45,8 +53,8 @@ typedef __m512i bytes;
 typedef __m256i bytes;
 #define MULTIPLY_ADD(sum, a, b) _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), a))
 #else
-typedef __m128i bytes;
-#define MULTIPLY_ADD(sum, a, b) _mm_add_epi32(sum, _mm_madd_epi16(a, b))
+typedef int16_t bytes __attribute__((vector_size(VECTOR)));
+#define MULTIPLY_ADD(sum, a, b) ((sum) + (a) * (b))
 #endif
 
 double peak_int8(void) {
@@ -55,7 +63,7 @@ double peak_int8(void) {
     {
         bytes a = {}, b = {};
 #define START(c) bytes x##c = {};
-#define STEP(c) x##c = MULTIPLY_ADD(x##c, a, b); __asm__("" : "+v"(x##c), "+v"(a));
+#define STEP(c) x##c = MULTIPLY_ADD(x##c, a, b); __asm__("" : "+" REGISTER (x##c), "+" REGISTER (a));
         TWELVE(START)
         for (int i = 0; i < ROUNDS; i++) { TWELVE(STEP) }
         TWELVE(KEEP)
@@ -69,7 +77,7 @@ double read_rate(const float *x, int64_t n, int64_t passes) {
         float sum = 0;
 #pragma omp parallel for simd reduction(+ : sum) aligned(x : 4)
         for (int64_t i = 0; i < n / 64 * 64; i++) sum += x[i];
-        __asm__ volatile("" ::"x"(sum) : "memory");
+        __asm__ volatile("" ::REGISTER(sum) : "memory");
     }
     return 4.0 * n * passes / (omp_get_wtime() - start);
 }
@@ -87,7 +95,9 @@ double triad_rate(float *x, int64_t n, int64_t passes) {
     return 12.0 * m * passes / (omp_get_wtime() - start);
 }
 
+// Stores past the caches, where the compiler has a name for them.
 double streaming_triad_rate(float *x, int64_t n, int64_t passes) {
+#if defined(__x86_64__)
     int64_t m = n / 48 * 16;
     float *a = (float *)(((uintptr_t)x + 63) & ~(uintptr_t)63), *b = a + m, *c = b + m;
     m -= 16;
@@ -103,4 +113,7 @@ double streaming_triad_rate(float *x, int64_t n, int64_t passes) {
         _mm_sfence();
     }
     return 12.0 * m * passes / (omp_get_wtime() - start);
+#else
+    return triad_rate(x, n, passes);
+#endif
 }

@@ -57,7 +57,7 @@ void sort(float *out, const float *x, uint32_t *work, int64_t n) {
         from = to, to = swapped;
     }
     for (int64_t i = 0; i < n; i++) {
-        uint32_t bits = from[i] ^ ((from[i] >> 31) - 1 | 0x80000000u);
+        uint32_t bits = from[i] ^ (((from[i] >> 31) - 1) | 0x80000000u);
         memcpy(out + i, &bits, 4);
     }
 }

@@ -9,10 +9,12 @@ import inspect
 import shutil
 import warnings
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks import native
 from benchmarks.catalogue import ENTRIES, FAMILIES, choose
 from benchmarks.fresh import FRESH
 from benchmarks.limits import Limits
@@ -114,3 +116,14 @@ def test_entries_have_small_sizes() -> None:
     for entry in ENTRIES.values():
         assert isinstance(entry, Entry)
         assert entry.small.keys() == entry.sizes.keys(), entry.name
+
+
+def test_a_gcc_that_compiles_nothing_is_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    compiler = tmp_path / "gcc"
+    compiler.write_text("#!/bin/sh\necho unknown option >&2; exit 1\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(native, "COMPILER", str(compiler))
+    assert absence_of("c") == f"{compiler} cannot compile: unknown option"
+    monkeypatch.setattr(native, "COMPILER", str(tmp_path / "none"))
+    assert absence_of("c") == f"no {tmp_path}/none on the path"
