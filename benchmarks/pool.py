@@ -39,6 +39,7 @@ class PeerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
+            bufsize=0,  # nothing is left to write when the process has ended
             env=environment_for(threads),
             cwd=ROOT,
         )
@@ -55,7 +56,6 @@ class PeerProcess:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
-            self._process.stdin.flush()
         except BrokenPipeError:
             raise self._ended() from None
         answer = self._receive()
