@@ -6,6 +6,7 @@
     signature   `--sig` and `-D`
     scripts     running a user's file
     devices     `--device-map`
+    bench       `benchmarks/` of the source tree
     ir_text     `.blir` files
     profile     what a script's kernels move on a device
     doctor      what was found on this machine
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import click
 
+from blocklang.cli.bench import bench
 from blocklang.cli.devices import mapped_devices
 from blocklang.cli.doctor import examine, version_of
 from blocklang.cli.group import ErrorGroup
@@ -92,5 +94,5 @@ def doctor() -> None:
     examine()
 
 
-for command in (*COMMANDS, profile):
+for command in (*COMMANDS, profile, bench):
     main.add_command(command)

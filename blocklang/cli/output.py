@@ -21,7 +21,7 @@ def write_text(text: str, language: str, output: Path | None, colour: bool | Non
         colour: True or False if the user said so; None to decide by the terminal.
     """
     if output is not None:
-        _write_file(text, output)
+        write_file(text, output, "-o")
     elif colour or (colour is None and terminal_has_colour()):
         click.echo(highlight(text, language), nl=False, color=True)
     else:
@@ -33,10 +33,11 @@ def terminal_has_colour() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def _write_file(text: str, output: Path) -> None:
+def write_file(text: str, output: Path, option: str) -> None:
+    """Write text to the file that an option names. Raises UsageError if that cannot be done."""
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(
-            f"cannot write {output}: {error.strerror}", help="choose another file for -o"
+            f"cannot write {output}: {error.strerror}", help=f"choose another file for {option}"
         ) from error
