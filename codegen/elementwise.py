@@ -256,6 +256,55 @@ def _shift(c: Context, op: Operation, args: list[str]) -> str:
     return c.select(small, type, shifted, c.number(type, 0))
 
 
+@lowers(ops.Scale)
+def _scale(c: Context, op: Operation, args: list[str]) -> str:
+    type = scalar_type(op)
+    value, shifted = args
+    fraction, bias = (23, 127) if type == F32 else (52, 1023)
+    text = c.type(type)
+    if c.target.has_scaling and c.width * type.bits >= 128:
+        magic = c.number(type, 1.5 * 2.0**fraction + 2 * bias)
+        return _scale_registers(c, type, value, c.emit.op(f"fsub {text} {shifted}, {magic}"))
+    word = vector_of(f"i{type.bits}", c.width)
+
+    def integer(number: int) -> str:
+        return splat_constant(f"i{type.bits}", str(number), c.width)
+
+    # Two factors, whose exponents the bits are split into; the first product is exact.
+    bits = c.emit.op(f"bitcast {text} {shifted} to {word}")
+    half = c.emit.op(f"lshr {word} {bits}, {integer(1)}")
+    for part in (half, c.emit.op(f"sub {word} {bits}, {half}")):
+        power = c.emit.op(f"shl {word} {part}, {integer(fraction)}")
+        value = c.emit.op(f"fmul {text} {value}, {c.emit.op(f'bitcast {word} {power} to {text}')}")
+    return value
+
+
+def _scale_registers(c: Context, type: ScalarType, value: str, power: str) -> str:
+    """AVX-512's exact product with a power of two, which takes one register at a time."""
+    text, bits = c.type(type), c.width * type.bits
+    if bits > 512:
+        half = Context(c.emit, c.target, c.width // 2)
+        lanes = [range(half.width), range(half.width, c.width)]
+        first, second = (
+            _scale_registers(
+                half, type, _shuffled(c, type, value, value, part), _shuffled(c, type, power, power, part)
+            )
+            for part in lanes
+        )
+        return _shuffled(half, type, first, second, range(c.width))
+    name = f"llvm.x86.avx512.mask.scalef.{'ps' if type == F32 else 'pd'}.{bits}"
+    mask = (f"i{max(c.width, 8)}", "-1")
+    arguments = [(text, value), (text, power), (text, "zeroinitializer"), mask]
+    return c.emit.call(text, name, arguments + [("i32", "4")] * (bits == 512))
+
+
+def _shuffled(c: Context, type: ScalarType, a: str, b: str, lanes: range) -> str:
+    """Lanes of two vectors that stand behind each other, as one vector."""
+    numbers = ", ".join(f"i32 {lane}" for lane in lanes)
+    text = c.type(type)
+    return c.emit.op(f"shufflevector {text} {a}, {text} {b}, <{len(lanes)} x i32> <{numbers}>")
+
+
 @lowers(ops.UnsignedMulHigh)
 def _multiply_high(c: Context, op: Operation, args: list[str]) -> str:
     type = scalar_type(op)

@@ -165,6 +165,11 @@ def shr(op: ops.Shr, machine: Machine) -> Array:
     return np.where(beyond, np.where(a < 0, -1, 0).astype(a.dtype), np.right_shift(a, count)).astype(a.dtype)
 
 
+@evaluates(ops.Scale)
+def scale(op: ops.Scale, machine: Machine) -> Array:
+    return numpy_steps.NumpySteps().scale(machine[op.value], machine[op.shifted])
+
+
 @evaluates(ops.UnsignedMulHigh)
 def umulhi(op: ops.UnsignedMulHigh, machine: Machine) -> Array:
     a, b = machine[op.lhs], machine[op.rhs]

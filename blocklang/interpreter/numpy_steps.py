@@ -69,6 +69,14 @@ class NumpySteps:
             return exact.fma_f32(a, b, c)
         return exact.fma_f64(a, b, c)
 
+    def scale(self, a: Array, shifted: Array) -> Array:
+        """Two factors, whose exponents the bits of `shifted` are split into; the first product is exact."""
+        bits: Array = np.asarray(shifted).view(np.uint32 if a.dtype == np.float32 else np.uint64)
+        half: Array = np.right_shift(bits, 1)
+        place = 23 if a.dtype == np.float32 else 52
+        first, second = (np.left_shift(part, place).view(a.dtype) for part in (half, bits - half))
+        return self.mul(self.mul(a, first), second)
+
     def sqrt(self, a: Array) -> Array:
         return silent(np.sqrt, a)
 

@@ -57,22 +57,22 @@ def exp(steps: Steps[V], table: ExponentialTable, x: V) -> V:
     """exp(x): exp(r) = 1 + r (1 + r P(r))."""
     lanes = Lanes(steps, table.format)
     x = lanes.at_least(lanes.at_most(x, table.highest / LOG2_E), table.lowest / LOG2_E)
-    biased, n = nearest_exponent(lanes, x, 2 * table.format.bias)
+    shifted, n = nearest_exponent(lanes, x, 2 * table.format.bias)
     r = subtract_multiple(lanes, table, x, n)
-    return scale_by_power(lanes, lanes.polynomial(r, (1.0, 1.0, *table.exp)), biased)
+    return steps.scale(lanes.polynomial(r, (1.0, 1.0, *table.exp)), shifted)
 
 
 def exp_parts(lanes: Lanes[V], table: ExponentialTable, x: V) -> tuple[V, V]:
     """Return factors of exp(x): one near 1, and a power of two, which must be a normal number."""
-    biased, n = nearest_exponent(lanes, x, table.format.bias)
+    shifted, n = nearest_exponent(lanes, x, table.format.bias)
     r = subtract_multiple(lanes, table, x, n)
-    return lanes.polynomial(r, (1.0, 1.0, *table.exp)), power_of_two(lanes, biased)
+    return lanes.polynomial(r, (1.0, 1.0, *table.exp)), power_of_two(lanes, lanes.bits_of(shifted))
 
 
 def exp_times(lanes: Lanes[V], table: ExponentialTable, x: tuple[V, V], factor: tuple[V, V]) -> V:
     """exp(x) times a factor, each in two parts, x within the clamps and the factor near 1."""
     steps = lanes.steps
-    biased, n = nearest_exponent(lanes, x[0], 2 * table.format.bias)
+    shifted, n = nearest_exponent(lanes, x[0], 2 * table.format.bias)
     high, low = (lanes.number(-part) for part in table.ln2)
     r = steps.add(steps.fma(n, high, x[0]), steps.fma(n, low, x[1]))
     # factor (1 + r + q): the products and sums of the first two terms are kept in two parts.
@@ -82,7 +82,7 @@ def exp_times(lanes: Lanes[V], table: ExponentialTable, x: tuple[V, V], factor: 
     rest = steps.fma(factor[1], steps.add(r, q), factor[1])
     low = steps.add(low, steps.add(lost, rest))
     value = steps.add(high, steps.fma(factor[0], q, low))
-    return scale_by_power(lanes, value, biased)
+    return steps.scale(value, shifted)
 
 
 def expm1(steps: Steps[V], table: ExponentialTable, x: V) -> V:
@@ -116,11 +116,11 @@ def power_of_two(lanes: Lanes[V], biased: V) -> V:
 
 
 def nearest_exponent(lanes: Lanes[V], x: V, bias: int) -> tuple[V, V]:
-    """Round x / log(2) to an integer n; return bits whose lowest are those of n + bias, and n as a float."""
+    """Round x / log(2) to an integer n; return a float whose lowest bits are those of n + bias, and n."""
     steps = lanes.steps
     magic = lanes.number(lanes.format.rounding_magic + bias)
     shifted = steps.fma(x, lanes.number(LOG2_E), magic)
-    return lanes.bits_of(shifted), steps.sub(shifted, magic)
+    return shifted, steps.sub(shifted, magic)
 
 
 def subtract_multiple(lanes: Lanes[V], table: ExponentialTable, x: V, n: V) -> V:
@@ -136,7 +136,7 @@ def exp2(steps: Steps[V], table: ExponentialTable, x: V) -> V:
     magic = lanes.number(table.format.rounding_magic + 2 * table.format.bias)
     shifted = steps.add(x, magic)
     r = steps.sub(x, steps.sub(shifted, magic))
-    return scale_by_power(lanes, lanes.polynomial(r, (1.0, *table.exp2)), lanes.bits_of(shifted))
+    return steps.scale(lanes.polynomial(r, (1.0, *table.exp2)), shifted)
 
 
 def exp10_f64(steps: Steps[V], x: V) -> V:

@@ -39,6 +39,13 @@ class Steps(Protocol[V]):
         """Compute `a * b + c` with one rounding."""
         ...
 
+    def scale(self, a: V, shifted: V) -> V:
+        """Multiply by 2**n with one rounding; n is integral and stands in the low bits of `shifted`.
+
+        `shifted` is n + 1.5 * 2**fraction_bits + 2 * bias, the numbers those of the format, or NaN.
+        """
+        ...
+
     def sqrt(self, a: V) -> V: ...
     def minimum(self, a: V, b: V) -> V:
         """Take the smaller; -0 is below +0, and a NaN loses against a number."""

@@ -190,6 +190,19 @@ class UnsignedMulHigh(IntegerBinary):
     """
 
 
+@operation("scale")
+class Scale(Elementwise):
+    """Lane-wise value times 2**n, rounded once. n is integral; `shifted` is the float n + 1.5 *
+    2**fraction_bits + 2 * bias of its format, f32 or f64, so that n stands in its low bits, or NaN.
+
+    %c = scale %a, %shifted : block<128xf32>
+    """
+
+    value = operand(Float)
+    shifted = operand(Float)
+    output = result(lanes_like("value", "shifted"))
+
+
 PREDICATES = ("lt", "le", "gt", "ge", "eq", "ne")
 
 

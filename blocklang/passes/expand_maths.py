@@ -118,6 +118,9 @@ class IrSteps:
     def fma(self, a: Value, b: Value, c: Value) -> Value:
         return self.builder.value(ops.Fma, a, b, c)
 
+    def scale(self, a: Value, shifted: Value) -> Value:
+        return self.builder.value(ops.Scale, a, shifted)
+
     def sqrt(self, a: Value) -> Value:
         return self._function("sqrt", a)
 

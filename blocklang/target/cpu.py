@@ -51,6 +51,11 @@ class Target:
     cache_bytes: tuple[int, int]
     byte_products: tuple[str, ...] = ()
 
+    @property
+    def has_scaling(self) -> bool:
+        """Products of floats with powers of two that round once, in hardware (AVX-512)."""
+        return self.vector_bytes == 64
+
 
 def _from_features(triple: str, cpu: str, flags: dict[str, bool], features: str) -> Target:
     if triple.startswith(("aarch64", "arm64")):

@@ -95,6 +95,15 @@ class LlvmSteps:
     def mul(self, a: Value, b: Value) -> Value:
         return self.binary("fmul", a, b)
 
+    def scale(self, a: Value, shifted: Value) -> Value:
+        word: DType = "u32" if a.dtype == "f32" else "u64"
+        bits = self.bitcast(shifted, word)
+        half = self.lshr(bits, self.constant(word, 1))
+        for part in (half, self.isub(bits, half)):
+            power = self.shl(part, self.constant(word, 23 if a.dtype == "f32" else 52))
+            a = self.mul(a, self.bitcast(power, a.dtype))
+        return a
+
     def div(self, a: Value, b: Value) -> Value:
         return self.binary("fdiv", a, b)
 
