@@ -19,6 +19,7 @@ and a child that inherits it held by a thread that does not live there could nev
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import sys
@@ -27,6 +28,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from blocklang.cache.entries import Entry
+from blocklang.cache.identity import compiler_identity
+from blocklang.cache.store import shared_store
 from blocklang.runtime.elf import UnsupportedObject
 from blocklang.runtime.image import Image
 
@@ -75,7 +79,20 @@ def host_target_machine(optimisation: int = 2) -> Any:
 
 
 def assemble(llvm_ir: str) -> bytes:
-    """Compile the runtime's own LLVM IR to an object, in little time: it runs once a launch."""
+    """The object of the runtime's own LLVM IR, from the disk cache if it was compiled before."""
+    store = shared_store()
+    if store is None:
+        return _assemble(llvm_ir)
+    key = hashlib.sha256(f"{compiler_identity()} assemble {llvm_ir}".encode()).hexdigest()
+    entry = store.find(key)
+    if entry is None:
+        entry = Entry({}, _assemble(llvm_ir))
+        store.keep(key, entry)
+    return entry.object_code
+
+
+def _assemble(llvm_ir: str) -> bytes:
+    """Compile in little time: this code runs once a launch."""
     import llvmlite.binding as llvm
 
     machine = host_target_machine(optimisation=0)

@@ -1,9 +1,9 @@
 """Where the cache lies, and the environment variables that say so.
 
-    BLOCKLANG_CACHE        0 switches the cache of compiled kernels off
-    BLOCKLANG_CACHE_DIR    the directory (TRITON_CACHE_DIR if only that is set); by default `blocklang` in
-                           XDG_CACHE_HOME or ~/.cache
-    BLOCKLANG_CACHE_SIZE   how many bytes compiled kernels may take, with K, M or G behind the number
+BLOCKLANG_CACHE        0 switches the cache of compiled kernels off
+BLOCKLANG_CACHE_DIR    the directory (TRITON_CACHE_DIR if only that is set); by default `blocklang` in
+                       XDG_CACHE_HOME or ~/.cache
+BLOCKLANG_CACHE_SIZE   how many bytes compiled kernels may take, with K, M or G behind the number
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What tells this CPU from another, without asking LLVM.
 
-On Linux it is what the kernel says of the first CPU: maker, model and features. Elsewhere it is LLVM's answer.
+On Linux it is what the system says of the first CPU: maker, model and features. Elsewhere it is LLVM's
+answer.
 """
 
 from __future__ import annotations

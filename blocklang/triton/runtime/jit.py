@@ -113,6 +113,7 @@ class JITFunction(Function, JITCallable):
         self.hash: str | None = None
         self.device_caches = _DeviceCaches(self)
         self._src: str | None = None
+        self._source_is_replaced = False
         self._has_own_run = type(self).run is not JITFunction.run
         _by_name[f"{fn.__module__}:{fn.__qualname__}"] = self
 
@@ -147,6 +148,7 @@ class JITFunction(Function, JITCallable):
     def _unsafe_update_src(self, new_src: str) -> None:
         """Replace the source. Kernels that call this one are compiled anew only if they are told to."""
         self._src = new_src
+        self._source_is_replaced = True
         self.hash = None
         self.__dict__["source"] = _replaced_source(self.fn, new_src)
         self._forget()
@@ -158,6 +160,11 @@ class JITFunction(Function, JITCallable):
         assert len(tree.body) == 1
         assert isinstance(tree.body[0], ast.FunctionDef)
         return tree
+
+    @property
+    def source_is_replaced(self) -> bool:
+        """True after `_unsafe_update_src`."""
+        return self._source_is_replaced
 
     @property
     def cache_key(self) -> str:

@@ -1,0 +1,36 @@
+"""The stages in order: Block IR in, machine code out.
+
+    Block IR ─ passes ─▶ Tile IR ─ schedule, place ─▶ placed Tile IR ─ codegen ─▶ LLVM IR ─▶ object code
+
+    stages     `compile_kernel`, which the jit calls, and `compile_counted`
+    compiled   what they return
+
+Only `stages` imports the passes, the code generator and LLVM: a process that finds its kernels in the disk
+cache has what a launch returns without them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from blocklang.compiler.compiled import CompiledKernel, CompileOptions, CountedKernel, Stages
+
+if TYPE_CHECKING:
+    from blocklang.compiler.stages import compile_counted, compile_kernel
+
+__all__ = [
+    "CompileOptions",
+    "CompiledKernel",
+    "CountedKernel",
+    "Stages",
+    "compile_counted",
+    "compile_kernel",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from blocklang.compiler import stages
+
+    return getattr(stages, name)

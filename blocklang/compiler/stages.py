@@ -1,0 +1,143 @@
+"""The stages in order, run: `compile_kernel`, `compile_counted`, and the texts of `CompiledKernel`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from blocklang.abi import EventOperation, KernelAbi
+from blocklang.codegen.events import events_of
+from blocklang.codegen.kernel import emit_module
+from blocklang.codegen.objects import MachineCode, compile_module
+from blocklang.compiler.compiled import CompiledKernel, CompileOptions, CountedKernel, Stages
+from blocklang.depth import deep_recursion
+from blocklang.ir.core import Kernel
+from blocklang.ir.rewriting import clone_kernel
+from blocklang.ir.types import PointerType, ScalarType, element_type, shape_of
+from blocklang.ops.events import DeviceAssert, DevicePrint, Event
+from blocklang.passes.pipeline import PipelineRun, run_device_passes, run_pipeline
+from blocklang.passes.plan_memory import memory_plan, scratch_bytes
+from blocklang.passes.schedule import choose_schedule
+from blocklang.target import Device, Target, current_target
+
+_USUAL = CompileOptions()
+
+
+def _target(options: CompileOptions) -> Target:
+    return options.target or current_target()
+
+
+def _lower(
+    source: Kernel,
+    options: CompileOptions,
+    observer: Callable[[str, Kernel], None] | None,
+    *,
+    share: bool = True,
+) -> PipelineRun:
+    return run_pipeline(
+        clone_kernel(source),
+        _target(options),
+        schedule=options.schedule or choose_schedule,
+        verify_each=options.verify,
+        observer=observer,
+        enable_fp_fusion=options.enable_fp_fusion,
+        share=share,
+    )
+
+
+def write_forms(source: Kernel, options: CompileOptions) -> Stages:
+    """Every form of a kernel of level block, as text."""
+    after: dict[str, str] = {}
+    run = _lower(source, options, lambda name, kernel: after.__setitem__(name, str(kernel)))
+    names = list(after)
+    return Stages(
+        block=after[names[names.index("lower_to_tile") - 1]],
+        tile=after["lower_to_tile"],
+        placed=after[names[-1]],
+        schedule=str(run.schedule),
+        after=after,
+        seconds=run.seconds,
+    )
+
+
+def write_llvm_ir(source: Kernel, options: CompileOptions, symbol: str) -> str:
+    """The LLVM IR of a kernel of level block, before LLVM's passes."""
+    run = _lower(source, options, None)
+    return emit_module(run.kernel, _target(options), symbol)
+
+
+def compile_llvm_ir(text: str, options: CompileOptions) -> MachineCode:
+    """What LLVM makes of a module, assembly included."""
+    return compile_module(text, _target(options), assembly=True)
+
+
+@deep_recursion()
+def compile_kernel(kernel: Kernel, *, options: CompileOptions = _USUAL) -> CompiledKernel:
+    """Compile a kernel of level block to machine code. The kernel is not changed.
+
+    Raises:
+        CompilationError: the kernel asks for what this target cannot do.
+    """
+    target = _target(options)
+    run = _lower(kernel, options, None)
+    symbol = f"blocklang_{kernel.name}"
+    seconds = dict(run.seconds)
+    started = time.perf_counter()
+    text = emit_module(run.kernel, target, symbol)
+    seconds["emit_llvm"] = time.perf_counter() - started
+    started = time.perf_counter()
+    code = compile_module(text, target)
+    seconds["llvm"] = time.perf_counter() - started
+    return CompiledKernel(_abi(run.kernel, symbol), code.object_code, lambda: kernel, options, seconds)
+
+
+@deep_recursion()
+def compile_counted(kernel: Kernel, device: Device, *, options: CompileOptions = _USUAL) -> CountedKernel:
+    """Compile a kernel of level block as `compile_kernel` does, over the same memory plan, with counters.
+
+    Raises:
+        CompilationError: the kernel's buffers do not fit the device.
+    """
+    placed = _lower(kernel, options, None, share=False).kernel  # every program counts what it packs
+    run = run_device_passes(placed, device)
+    symbol = f"blocklang_{kernel.name}_counted"
+    code = compile_module(emit_module(placed, _target(options), symbol), _target(options))
+    return CountedKernel(_abi(placed, symbol), code.object_code, run.counts, run.usage)
+
+
+def _abi(kernel: Kernel, symbol: str) -> KernelAbi:
+    types = tuple(t for a in kernel.args if isinstance(t := a.type, (ScalarType, PointerType)))
+    assert len(types) == len(kernel.args)
+    return KernelAbi(
+        name=symbol,
+        argument_names=tuple(a.name for a in kernel.args),
+        argument_types=types,
+        written=_written(kernel),
+        scratch_bytes=scratch_bytes(kernel),
+        buffers=memory_plan(kernel),
+        events=tuple(map(_event, events_of(kernel))),
+    )
+
+
+def _event(op: Event) -> EventOperation:
+    """What the launching thread must know of a print or an assertion."""
+    if isinstance(op, DeviceAssert):
+        failing = op.failing.type
+        assert isinstance(failing, ScalarType)
+        return EventOperation(True, op.message, failing, op.shape, False, op.location)
+    assert isinstance(op, DevicePrint)
+    if op.value is None:
+        return EventOperation(False, op.title, None, (), op.hex, op.location)
+    type_ = op.value.type
+    return EventOperation(False, op.title, element_type(type_), shape_of(type_), op.hex, op.location)
+
+
+def _written(kernel: Kernel) -> tuple[bool, ...]:
+    """Per argument, whether a store or an atomic may go through it."""
+    from blocklang.analysis.memory_hazards import base_pointer
+    from blocklang.ir.declaration import Effect
+
+    writers = [op for op in kernel.walk() if Effect.WRITE in op.effects]
+    bases = {base_pointer(op.segment("pointer")[0]) for op in writers}
+    unknown = None in bases
+    return tuple(isinstance(a.type, PointerType) and (unknown or a in bases) for a in kernel.args)
