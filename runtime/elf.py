@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 X86_64 = 62
 AARCH64 = 183
@@ -30,8 +30,7 @@ class UnsupportedObject(Exception):
     """The object holds what this loader does not know."""
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """Bytes that belong into memory.
 
     Attributes:
@@ -48,8 +47,7 @@ class Section:
     is_writable: bool
 
 
-@dataclass(frozen=True)
-class Symbol:
+class Symbol(NamedTuple):
     """A name for a place: `value` bytes into the section, or an external one if `section` is None."""
 
     name: str
@@ -57,8 +55,7 @@ class Symbol:
     value: int
 
 
-@dataclass(frozen=True)
-class Relocation:
+class Relocation(NamedTuple):
     """A place that depends on addresses: `offset` bytes into the section, and what it refers to."""
 
     section: int
@@ -68,8 +65,7 @@ class Relocation:
     addend: int
 
 
-@dataclass(frozen=True)
-class ElfObject:
+class ElfObject(NamedTuple):
     """What an object holds of interest."""
 
     machine: int

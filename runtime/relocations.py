@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from blocklang.runtime.elf import AARCH64, X86_64, UnsupportedObject
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(NamedTuple):
     """What a relocation refers to.
 
     Attributes:
@@ -33,8 +32,7 @@ class Reference:
 Apply = Callable[[memoryview, int, Reference], None]
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(NamedTuple):
     """How one machine refers to addresses.
 
     Attributes:

@@ -16,8 +16,7 @@ import hashlib
 import json
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 _MAGIC = b"BLKC\x01\r\n\0"
 _DIGEST_BYTES = 32
@@ -29,8 +28,7 @@ class BrokenEntry(Exception):
     """The bytes are not what was written under this key."""
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """What is kept under a key.
 
     Attributes:

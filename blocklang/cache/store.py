@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from blocklang.cache.entries import BrokenEntry, Entry, decode, encode
 from blocklang.cache.places import KERNELS, cache_directory, is_enabled, size_limit
@@ -35,8 +36,7 @@ class Statistics:
     refused: int = 0
 
 
-@dataclass(frozen=True)
-class KeptFile:
+class KeptFile(NamedTuple):
     """A file of the store."""
 
     path: str

@@ -11,9 +11,10 @@ cache has what a launch returns without them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from blocklang.compiler.compiled import CompiledKernel, CompileOptions, CountedKernel, Stages
+from blocklang.lazy import on_demand
 
 if TYPE_CHECKING:
     from blocklang.compiler.stages import compile_counted, compile_kernel
@@ -27,10 +28,7 @@ __all__ = [
     "compile_kernel",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from blocklang.compiler import stages
-
-    return getattr(stages, name)
+__getattr__ = on_demand(
+    __name__,
+    {"compile_counted": "blocklang.compiler.stages", "compile_kernel": "blocklang.compiler.stages"},
+)

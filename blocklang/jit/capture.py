@@ -14,8 +14,7 @@ import copy
 import dis
 import types
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from blocklang.jit.specialisation import is_same_constant
 from blocklang.language.aggregate import is_aggregate_class
@@ -69,11 +68,10 @@ class Watched:
         return (id(self.container), name, 0 if self.value is MISSING else id(self.value))
 
 
-@dataclass(frozen=True)
-class Reads:
+class Reads(NamedTuple):
     """A function, and the places that it reads, in the order of its byte code; some more than once."""
 
-    function: types.FunctionType
+    function: Any  # typed as what it is, it would be bound by type checkers
     watched: tuple[Watched, ...]
 
 

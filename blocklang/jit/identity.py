@@ -14,7 +14,6 @@ from __future__ import annotations
 import dis
 import enum
 import hashlib
-import inspect
 import linecache
 import struct
 import sys
@@ -47,18 +46,34 @@ class Unidentified(Exception):
     """Something that a kernel reads has no content that can be told; the text says what."""
 
 
-def source_text(function: Callable[..., Any]) -> str:
-    """A function's text, from its first decorator on; "" if there is none.
+def source_text(function: types.FunctionType) -> str:
+    """A function's text, from its first decorator to its last statement; "" if there is none.
 
-    It is found without parsing the file, which may hold thousands of kernels.
+    It is found without parsing or tokenising the file, which may hold thousands of kernels: all lines up to
+    the last that has byte code, and from there on what is indented more than the first. Lines that only look
+    so make a text that is not the one that the frontend compiles; then nothing is kept (`jit.shelf`).
     """
     code = function.__code__
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)[code.co_firstlineno - 1 :]
-    try:
-        return "".join(inspect.getblock(lines)) if lines else ""
-    except (SyntaxError, IndexError):  # of text that is no longer the function's
+    if not lines:
         return ""
+    surely = end = max(map(_last_line, _codes(code))) - code.co_firstlineno + 1
+    for number, line in enumerate(lines[surely:], surely + 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            if _indentation(line) <= _indentation(lines[0]):
+                break
+            end = number
+    return "".join(lines[:end])
+
+
+def _last_line(code: types.CodeType) -> int:
+    """The last line of an instruction, counted from 1."""
+    return max(end or start or 0 for start, end, _, _ in code.co_positions())
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def kernel_identity(kernel: Any, captured: Captured, compiled_in: Iterable[Any]) -> str:
@@ -219,7 +234,7 @@ class _Words:
             own = set(vars(value)) - {*_NAMEDTUPLE, *value._fields}
             if own:
                 raise Unidentified(f"the class {value.__qualname__} has more than fields")
-            self._add_parts("fields", (value._fields, value._field_defaults), depth)
+            self._add_parts("fields", (value._fields, vars(value)["_field_defaults"]), depth)
         else:
             raise Unidentified(f"the class {value.__module__}.{value.__qualname__}")
 
@@ -310,9 +325,9 @@ def _library_name(value: Any) -> str | None:
 
 def _annotation_word(annotation: Any) -> str:
     """An annotation for the digest; only `constexpr` and types of the language mean anything."""
-    if isinstance(annotation, (str, type)):
-        return getattr(annotation, "__qualname__", annotation)
-    return repr(annotation)
+    if isinstance(annotation, str):
+        return annotation
+    return annotation.__qualname__ if isinstance(annotation, type) else repr(annotation)
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

@@ -10,8 +10,7 @@ import hashlib
 import os
 import types
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from blocklang.abi import KernelAbi
 from blocklang.cache.entries import Entry
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from blocklang.frontend import Dependency
 
 
-@dataclass(frozen=True)
-class KeptVersion:
+class KeptVersion(NamedTuple):
     """What a launch needs of a compiled version.
 
     Attributes:

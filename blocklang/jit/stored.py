@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from blocklang.abi import BufferPlan, EventOperation, KernelAbi
 from blocklang.diagnostics import Location
@@ -22,13 +21,12 @@ class Unstorable(Exception):
     """A place in no function that the kernel is made of."""
 
 
-@dataclass(frozen=True)
-class Extent:
+class Extent(NamedTuple):
     """The lines of a function in its file."""
 
     file: str
     first: int
-    count: int
+    lines: int
 
 
 def extents_of(captured: Captured) -> tuple[Extent, ...]:
@@ -78,7 +76,7 @@ def _describe_event(event: EventOperation, extents: Sequence[Extent]) -> dict[st
     within = [
         (extent.first, number)
         for number, extent in enumerate(extents)
-        if extent.file == place.file and extent.first <= place.line < extent.first + extent.count
+        if extent.file == place.file and extent.first <= place.line < extent.first + extent.lines
     ]
     if not within:
         raise Unstorable

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,6 +45,8 @@ def read(path: Path, configs: Sequence[Config]) -> dict[Config, list[float]] | N
 
 def write(path: Path, timings: Mapping[Config, Any]) -> None:
     """Keep the times, if the directory can be written."""
+    import tempfile  # 4 ms, which a program that tunes nothing need not wait for
+
     rows = [{"config": str(config), "milliseconds": list(times)} for config, times in timings.items()]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
