@@ -31,8 +31,8 @@ def compiler_identity() -> str:
         digest.update(part.encode() + b"\0")
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     for name, path in sorted(_sources(package)):
-        with open(path, "rb") as file:
-            digest.update(name.encode() + b"\0" + hashlib.sha256(file.read()).digest())
+        source = _content(path)
+        digest.update(f"{name} {len(source)}\0".encode() + source)
     return digest.hexdigest()
 
 
@@ -44,6 +44,14 @@ def _sources(directory: str, name: str = "") -> Iterator[tuple[str, str]]:
                 yield name + item.name, item.path
             elif item.is_dir() and item.name != "__pycache__" and name + item.name not in NO_COMPILERS:
                 yield from _sources(item.path, f"{name}{item.name}/")
+
+
+def _content(path: str) -> bytes:
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))  # half the time of `open`
+    try:
+        return os.read(handle, os.fstat(handle).st_size)
+    finally:
+        os.close(handle)
 
 
 def _llvm() -> Iterator[str]:

@@ -12,7 +12,6 @@ import os
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from blocklang.cache.entries import BrokenEntry, Entry, decode, encode
@@ -26,14 +25,11 @@ _ROOM_LEFT = 0.8  # of the limit, after eviction
 _LOOK_AGAIN = 256  # entries written until other processes' files are counted again
 
 
-@dataclass
 class Statistics:
-    """What this process did with a store."""
+    """What this process did with a store: entries found, not found, written, and found but not believed."""
 
-    hits: int = 0
-    misses: int = 0
-    kept: int = 0
-    refused: int = 0
+    def __init__(self) -> None:
+        self.hits = self.misses = self.kept = self.refused = 0
 
 
 class KeptFile(NamedTuple):

@@ -3,7 +3,7 @@
     Block IR ─ passes ─▶ Tile IR ─ schedule, place ─▶ placed Tile IR ─ codegen ─▶ LLVM IR ─▶ object code
 
     stages     `compile_kernel`, which the jit calls, and `compile_counted`
-    compiled   what they return
+    compiled   a compiled kernel
 
 Only `stages` imports the passes, the code generator and LLVM: a process that finds its kernels in the disk
 cache has what a launch returns without them.
@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from blocklang.compiler.compiled import CompiledKernel, CompileOptions, CountedKernel, Stages
+from blocklang.compiler.compiled import CompiledKernel, CompileOptions
 from blocklang.lazy import on_demand
 
 if TYPE_CHECKING:
-    from blocklang.compiler.stages import compile_counted, compile_kernel
+    from blocklang.compiler.stages import CountedKernel, Stages, compile_counted, compile_kernel
 
 __all__ = [
     "CompileOptions",
@@ -28,7 +28,5 @@ __all__ = [
     "compile_kernel",
 ]
 
-__getattr__ = on_demand(
-    __name__,
-    {"compile_counted": "blocklang.compiler.stages", "compile_kernel": "blocklang.compiler.stages"},
-)
+_STAGES = ("CountedKernel", "Stages", "compile_counted", "compile_kernel")
+__getattr__ = on_demand(__name__, dict.fromkeys(_STAGES, "blocklang.compiler.stages"))

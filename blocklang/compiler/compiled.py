@@ -7,21 +7,21 @@ running the stages again, so that an ordinary compilation pays for nothing that 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
-from blocklang.abi import AccessCounts, KernelAbi, SpaceUsage
+from blocklang.abi import KernelAbi
 from blocklang.lazy import cached_property
 
 if TYPE_CHECKING:
     from blocklang.codegen.objects import MachineCode
+    from blocklang.compiler.stages import Stages
     from blocklang.ir.core import Kernel
     from blocklang.passes.schedule import Schedule
     from blocklang.target import Target
 
 
-@dataclass(frozen=True)
-class CompileOptions:
+class CompileOptions(NamedTuple):
     """How to compile.
 
     Attributes:
@@ -37,47 +37,37 @@ class CompileOptions:
     enable_fp_fusion: bool = False
 
 
-@dataclass(frozen=True)
-class Stages:
-    """Every form of one kernel, as text.
-
-    Attributes:
-        block, tile, placed: the IR at the end of each level.
-        schedule: the schedule between tile and placed.
-        after: the IR after each pass, by name, in order.
-        seconds: how long each pass took.
-    """
-
-    block: str
-    tile: str
-    placed: str
-    schedule: str
-    after: dict[str, str]
-    seconds: dict[str, float]
-
-
-@dataclass
 class CompiledKernel:
     """A kernel's machine code, and what a launch and a reader need to know about it.
 
     Attributes:
         abi: the entry's symbol, arguments and memory plan.
         object_code: a relocatable object file that defines the entry.
-        build: gives the Block IR that it was compiled from.
         options: how it was compiled.
         seconds: how long each stage took; empty if it was found on disk.
+
+    Args:
+        build: gives the Block IR that it was compiled from.
     """
 
-    abi: KernelAbi
-    object_code: bytes = field(repr=False)
-    build: Callable[[], Kernel] = field(repr=False, compare=False)
-    options: CompileOptions = field(repr=False)
-    seconds: Mapping[str, float] = field(default_factory=dict)
+    def __init__(
+        self,
+        abi: KernelAbi,
+        object_code: bytes,
+        build: Callable[[], Kernel],
+        options: CompileOptions,
+        seconds: Mapping[str, float] = MappingProxyType({}),
+    ) -> None:
+        self.abi = abi
+        self.object_code = object_code
+        self.options = options
+        self.seconds = seconds
+        self._build = build
 
     @cached_property
     def source(self) -> Kernel:
         """The Block IR that it was compiled from."""
-        return self.build()
+        return self._build()
 
     @cached_property
     def forms(self) -> Stages:
@@ -114,20 +104,3 @@ class CompiledKernel:
     def assembly(self) -> str:
         """The assembly of the object code."""
         return self.machine_code.assembly
-
-
-@dataclass(frozen=True)
-class CountedKernel:
-    """A kernel's machine code that also counts what it moves, for an emulated device.
-
-    Attributes:
-        abi: as of the plain kernel, with one more argument: the address of the counters.
-        object_code: a relocatable object file that defines the entry.
-        counts: what the counters mean.
-        usage: how full each on-chip space of the device gets.
-    """
-
-    abi: KernelAbi
-    object_code: bytes
-    counts: AccessCounts
-    usage: tuple[SpaceUsage, ...]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from blocklang.abi import EventOperation, KernelAbi
+from blocklang.abi import AccessCounts, EventOperation, KernelAbi, SpaceUsage
 from blocklang.codegen.events import events_of
 from blocklang.codegen.kernel import emit_module
 from blocklang.codegen.objects import MachineCode, compile_module
-from blocklang.compiler.compiled import CompiledKernel, CompileOptions, CountedKernel, Stages
+from blocklang.compiler.compiled import CompiledKernel, CompileOptions
 from blocklang.depth import deep_recursion
 from blocklang.ir.core import Kernel
 from blocklang.ir.rewriting import clone_kernel
@@ -21,6 +22,42 @@ from blocklang.passes.schedule import choose_schedule
 from blocklang.target import Device, Target, current_target
 
 _USUAL = CompileOptions()
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Every form of one kernel, as text.
+
+    Attributes:
+        block, tile, placed: the IR at the end of each level.
+        schedule: the schedule between tile and placed.
+        after: the IR after each pass, by name, in order.
+        seconds: how long each pass took.
+    """
+
+    block: str
+    tile: str
+    placed: str
+    schedule: str
+    after: dict[str, str]
+    seconds: dict[str, float]
+
+
+@dataclass(frozen=True)
+class CountedKernel:
+    """A kernel's machine code that also counts what it moves, for an emulated device.
+
+    Attributes:
+        abi: as of the plain kernel, with one more argument: the address of the counters.
+        object_code: a relocatable object file that defines the entry.
+        counts: what the counters mean.
+        usage: how full each on-chip space of the device gets.
+    """
+
+    abi: KernelAbi
+    object_code: bytes
+    counts: AccessCounts
+    usage: tuple[SpaceUsage, ...]
 
 
 def _target(options: CompileOptions) -> Target:

@@ -6,7 +6,6 @@ text elsewhere in a file, or in another file, is the same kernel, and says its o
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -52,7 +51,7 @@ def describe_abi(abi: KernelAbi, captured: Captured) -> dict[str, Any]:
         "argument_types": [str(type_) for type_ in abi.argument_types],
         "written": abi.written,
         "scratch_bytes": abi.scratch_bytes,
-        "buffers": [dataclasses.astuple(buffer) for buffer in abi.buffers],
+        "buffers": abi.buffers,
         "events": [_describe_event(event, extents) for event in abi.events],
     }
 
