@@ -187,12 +187,26 @@ def _remove(file: KeptFile) -> None:
 
 
 _stores: dict[tuple[str, int], Store] = {}
+_pauses = 0
+
+
+def named_store() -> Store:
+    """The store of compiled kernels that the environment names, in use or not."""
+    place = (os.path.join(cache_directory(), KERNELS), size_limit())
+    return _stores.setdefault(place, Store(*place))
 
 
 def shared_store() -> Store | None:
-    """The store of compiled kernels that the environment names; None if it is switched off."""
-    if not is_enabled():
-        return None
-    directory = os.path.join(cache_directory(), KERNELS)
-    limit = size_limit()
-    return _stores.setdefault((directory, limit), Store(directory, limit))
+    """The store of compiled kernels to use; None if it is switched off."""
+    return named_store() if is_enabled() and not _pauses else None
+
+
+@contextlib.contextmanager
+def cache_paused() -> Iterator[None]:
+    """Compile everything anew, and keep nothing, while the context lasts."""
+    global _pauses
+    _pauses += 1
+    try:
+        yield
+    finally:
+        _pauses -= 1

@@ -13,16 +13,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from blocklang.cache.places import cache_directory
 from blocklang.tune.config import Config
 
 
 def directory() -> Path:
-    """Where results lie: BLOCKLANG_CACHE_DIR, else Triton's TRITON_CACHE_DIR, else the user's cache."""
-    for name in ("BLOCKLANG_CACHE_DIR", "TRITON_CACHE_DIR"):
-        if chosen := os.environ.get(name):
-            return Path(chosen) / "autotune"
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "blocklang" / "autotune"
+    """Where results lie: a part of the disk cache (`blocklang.cache.places`)."""
+    return Path(cache_directory()) / "autotune"
 
 
 def path_of(*identity: object) -> Path:
