@@ -6,11 +6,15 @@ not be links. On Windows the user's own directory is believed.
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
 import stat
 
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-_OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+# Links are not followed, and a pipe in the place of a file is not waited for; Windows has not all of these.
+_FLAGS = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+_OPEN = os.O_RDONLY | functools.reduce(operator.or_, (getattr(os, name, 0) for name in _FLAGS))
 
 
 class Untrusted(Exception):
