@@ -82,7 +82,7 @@ def read_object(code: bytes) -> ElfObject:
     """
     try:
         return _read(memoryview(code))
-    except (struct.error, IndexError, UnicodeDecodeError, ValueError) as error:
+    except (struct.error, IndexError, OverflowError, ValueError) as error:
         raise UnsupportedObject(f"not an object that can be read: {error}") from error
 
 

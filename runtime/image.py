@@ -63,12 +63,7 @@ class Image:
         if read.machine != _own_machine():
             raise UnsupportedObject("the object is for another machine")
         layout = _Layout(read, MACHINES[read.machine])
-        self._mapping = mmap.mmap(
-            -1,
-            layout.size,
-            flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,
-            prot=mmap.PROT_READ | mmap.PROT_WRITE,
-        )
+        self._mapping = _map(layout.size)
         base = ctypes.addressof(ctypes.c_char.from_buffer(self._mapping))
         with memoryview(self._mapping) as memory:
             layout.write(memory, base)
@@ -85,6 +80,15 @@ def _named(defined: dict[str, Symbol], name: str) -> Symbol:
     if name not in defined:
         raise UnsupportedObject(f"the object does not define {name!r}")
     return defined[name]
+
+
+def _map(size: int) -> mmap.mmap:
+    """Private memory of this process, readable and writable."""
+    flags, prot = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE
+    try:
+        return mmap.mmap(-1, size, flags=flags, prot=prot)
+    except (OSError, OverflowError, ValueError) as error:
+        raise UnsupportedObject(f"no memory of {size} bytes: {error}") from error
 
 
 def _make_executable(base: int, size: int) -> None:

@@ -19,12 +19,14 @@ import struct
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from blocklang.jit.capture import MISSING, Captured, Reads
 from blocklang.language.constexpr import constexpr
+from blocklang.language.dtypes import dtype
 
 _OWN_PACKAGE = "blocklang"
 # Modules whose functions and classes give the same for the same arguments, and change with Python or NumPy
@@ -134,7 +136,8 @@ class _Words:
         for code in _codes(reads.function.__code__):
             if any(instruction.opname in _IMPORTS for instruction in dis.get_instructions(code)):
                 raise Unidentified(f"`{name}` imports")
-        for watched, following in zip(reads.watched, (*reads.watched[1:], None), strict=True):
+        for watched, following in pairwise((*reads.watched, None)):
+            assert watched is not None
             value = watched.value
             is_users = isinstance(value, types.ModuleType) and _root(value.__name__) not in _KNOWN
             if is_users and (following is None or following.container is not vars(value)):
@@ -182,6 +185,8 @@ class _Words:
             self._say("missing")
         elif isinstance(value, types.ModuleType):
             self._say("module", value.__name__)
+        elif isinstance(value, dtype) and kind.__module__ == dtype.__module__:
+            self._say("type", kind.__qualname__, value.name)
         elif kind is constexpr:
             self._add_parts("constexpr", (value.value, value.type), depth)
         elif isinstance(value, enum.Enum):
@@ -209,7 +214,7 @@ class _Words:
             raise Unidentified(f"a value of type {kind.__module__}.{kind.__qualname__}")
 
     def _add_own_object(self, value: Any, depth: int) -> None:
-        """An object of the language: a dtype, a descriptor's form."""
+        """An object of the language, such as the form of a descriptor."""
         self._say("own", type(value).__module__, type(value).__qualname__)
         fields = getattr(value, "__dict__", None)
         if fields is None or hasattr(type(value), "__slots__"):

@@ -6,7 +6,6 @@ import errno
 import os
 import time
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -208,8 +207,8 @@ def test_a_warning_is_no_error_where_warnings_are(store: Store) -> None:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Iterator[Store]:
-    yield Store(str(tmp_path / "kernels"), limit=10_000)
+def small(tmp_path: Path) -> Store:
+    return Store(str(tmp_path / "kernels"), limit=10_000)
 
 
 def keep(store: Store, key: str, age: float) -> None:
