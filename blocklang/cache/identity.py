@@ -18,7 +18,7 @@ import numpy as np
 from blocklang.target.host import host_identity
 
 # Rooms that no compiled code depends on.
-NO_COMPILERS = frozenset({"cli", "interpreter", "tests", "torch", "triton", "tune"})
+NO_COMPILERS = frozenset({"cli", "interpreter", "torch", "triton", "tune"})
 
 
 @functools.cache
