@@ -19,6 +19,7 @@ bytes of its slot (little-endian; a bool as a byte 0 or 1); a pointer is the add
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from blocklang.diagnostics import Location
@@ -57,7 +58,8 @@ class BufferPlan(NamedTuple):
     last_use: int
 
 
-class TileTable(NamedTuple):
+@dataclass(frozen=True)
+class TileTable:
     """The memory of one `memoise`: tiles that the programs of a launch share, found by keys.
 
     Attributes:
