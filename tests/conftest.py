@@ -14,8 +14,8 @@ import pytest
 from hypothesis import settings
 
 # Tests look at what the compiler does now, and leave the user's cache alone, in child processes too; those of
-# `tests/cache` switch it on, in directories of their own. BLOCKLANG_CACHE=1 with a BLOCKLANG_CACHE_DIR runs all
-# tests through it: twice in a row, and every kernel comes from disk.
+# `tests/cache` switch it on, in directories of their own. With BLOCKLANG_CACHE=1 and a BLOCKLANG_CACHE_DIR all
+# tests go through it: twice in a row, and every kernel comes from disk.
 os.environ.setdefault("BLOCKLANG_CACHE", "0")
 
 settings.register_profile("blocklang", deadline=None, derandomize=True, print_blob=True)
