@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# Tests look at what the compiler does now, and leave the user's cache alone, in child processes too; those of
-# `tests/cache` switch it on, in directories of their own. With BLOCKLANG_CACHE=1 and a BLOCKLANG_CACHE_DIR all
+# Tests look at what the compiler does now and leave the user's cache alone, in child processes too; those of
+# `tests/cache` switch it on in directories of their own. With BLOCKLANG_CACHE=1 and a BLOCKLANG_CACHE_DIR all
 # tests go through it: twice in a row, and every kernel comes from disk.
 os.environ.setdefault("BLOCKLANG_CACHE", "0")
 

@@ -405,3 +405,69 @@ def test_what_is_edited_while_a_process_runs_is_not_kept_under_the_old_name(mach
     assert edited["kept"] == 0
     machine.write("kernels.py", kernel)
     assert machine.run_text(text.replace("EDITS", "False"))["result"] == [1, 1]
+
+
+def test_kernels_of_triton_are_found_too(machine: Machine) -> None:
+    text = """
+    import blocklang.triton as triton
+    import blocklang.triton.language as tt
+
+    @triton.jit
+    def scale(x, FACTOR: tt.constexpr):
+        return x * FACTOR
+
+    @triton.jit
+    def kernel(out, x, n, BLOCK: tt.constexpr):
+        cols = tt.arange(0, BLOCK)
+        tt.store(out + cols, scale(tt.load(x + cols, mask=cols < n), 3) + tt.math.exp(0.0), mask=cols < n)
+
+    @triton.jit
+    def replaced(out):
+        tt.store(out, 1)
+
+    out, x = np.zeros(5, np.float32), np.arange(5, dtype=np.float32)
+    kernel[(1,)](out, x, 5, BLOCK=8)
+    result = out.tolist()
+    if REPLACES:
+        replaced._unsafe_update_src("def replaced(out):\\n    tt.store(out, 2)\\n")
+    replaced[(1,)](out)
+    result.append(out[0].item())
+    """
+    plain = text.replace("REPLACES", "False")
+    expected = [1.0, 4.0, 7.0, 10.0, 13.0, 1.0]
+    first, second = machine.run_text(plain), machine.run_text(plain)
+    assert first["result"] == second["result"] == expected
+    assert_found(second)
+    replacing = machine.run_text(text.replace("REPLACES", "True"))
+    assert replacing["result"] == [*expected[:-1], 2.0]
+    assert replacing["kept"] == 0
+    assert machine.run_text(plain)["result"] == expected
+
+
+def test_spawned_workers_find_what_their_parent_compiled(machine: Machine) -> None:
+    machine.write(
+        "kernels.py",
+        """
+        @bl.jit
+        def kernel(out):
+            tl.store(out, 7)
+
+        def work(number):
+            from blocklang.cache.store import named_store
+            out = np.zeros(1, np.int32)
+            kernel[(1,)](out)
+            return [out.item(), named_store().statistics.hits, "llvmlite" in sys.modules]
+        """,
+    )
+    text = """
+    import multiprocessing
+    import kernels
+    if __name__ == "__main__":
+        kernels.work(0)
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            result = pool.map(kernels.work, range(2), chunksize=1)
+    else:
+        result = None
+    """
+    for value, hits, loaded in machine.run_text(text)["result"]:
+        assert (value, hits > 0, loaded) == (7, True, False)

@@ -17,10 +17,9 @@ import re
 import textwrap
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from blocklang.diagnostics import LaunchError
-from blocklang.frontend import KernelSource
 from blocklang.jit import JITFunction as Function
 from blocklang.jit import KernelInterface, MockTensor, Specialisation
 from blocklang.jit.function import Executable, Version
@@ -29,6 +28,9 @@ from blocklang.jit.specialisation import TypedSpec, short_name
 from blocklang.triton import knobs
 from blocklang.triton.runtime import _async_compile
 from blocklang.triton.runtime.driver import driver
+
+if TYPE_CHECKING:
+    from blocklang.frontend import KernelSource
 
 __all__ = [
     "ConstexprFunction",
@@ -448,6 +450,8 @@ def _plain_globals(function: Callable[..., Any]) -> Iterator[tuple[tuple[str, in
 
 def _replaced_source(fn: Callable[..., Any], text: str) -> KernelSource:
     """The source of a function as if this text stood in the place of its own."""
+    from blocklang.frontend import KernelSource
+
     code = fn.__code__
     original = KernelSource.from_function(fn)
     # Lines of messages: the text starts where `def` does in the file.
