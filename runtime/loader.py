@@ -83,7 +83,11 @@ def assemble(llvm_ir: str) -> bytes:
     store = shared_store()
     if store is None:
         return _assemble(llvm_ir)
-    key = hashlib.sha256(f"{compiler_identity()} assemble {llvm_ir}".encode()).hexdigest()
+    try:
+        identity = compiler_identity()
+    except OSError:  # blocklang's own sources cannot be read
+        return _assemble(llvm_ir)
+    key = hashlib.sha256(f"{identity} assemble {llvm_ir}".encode()).hexdigest()
     entry = store.find(key)
     if entry is None:
         entry = Entry({}, _assemble(llvm_ir))

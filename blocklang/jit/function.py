@@ -496,7 +496,7 @@ class JITFunction(KernelInterface):
             kernel = check_version(self.source, self.params, specs, strict=self.strict, debug=debug)
             return Version(written_arguments(kernel), captured, lambda: kernel, None)
         built = build_version(self.source, self.params, specs, strict=self.strict, debug=debug)
-        if shelf is not None and not is_covered(self, captured, built.dependencies):
+        if shelf is not None and not is_covered(captured, built.dependencies):
             shelf = None
         return Version(written_arguments(built.kernel), captured, lambda: built.kernel, shelf)
 

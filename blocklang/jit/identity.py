@@ -53,7 +53,7 @@ def source_text(function: types.FunctionType) -> str:
 
     It is found without parsing or tokenising the file, which may hold thousands of kernels: all lines up to
     the last that has byte code, and from there on what is indented more than the first. Lines that only look
-    so make a text that is not the one that the frontend compiles; then nothing is kept (`jit.shelf`).
+    so make a text that is not the one that the frontend compiles: once that is known, the kernel is another.
     """
     code = function.__code__
     linecache.checkcache(code.co_filename)
@@ -105,7 +105,10 @@ class _Words:
         self._functions = {id(reads.function): n for n, reads in enumerate(captured.reads)}
         self._namespaces: dict[int, int] = {}
         kernels = [kernel, *(watched.value for watched in captured.watched)]
-        self._kernels = {id(k.fn) for k in kernels if is_kernel(k)}
+        # The text that was compiled, or will be; None if the file has not been read for it yet.
+        self._kernels = {
+            id(k.fn): vars(k)["source"].text if "source" in vars(k) else None for k in kernels if is_kernel(k)
+        }
 
     def add_function(self, reads: Reads) -> None:
         """Say what a function is, and the values at the places that it reads."""
@@ -114,7 +117,8 @@ class _Words:
             self._say("library", function.__module__, function.__qualname__)
             return
         code = function.__code__
-        self._say("function", function.__qualname__, source_text(function))
+        text = self._kernels.get(id(function)) or source_text(function)
+        self._say("function", function.__qualname__, text.rstrip())
         self._add_code(code)
         self.add(function.__defaults__)
         self.add(function.__kwdefaults__)

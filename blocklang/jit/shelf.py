@@ -17,7 +17,7 @@ from blocklang.cache.entries import Entry
 from blocklang.cache.store import Store, shared_store
 from blocklang.jit.aliasing import CLASSES
 from blocklang.jit.capture import Captured
-from blocklang.jit.identity import Unidentified, is_kernel, kernel_identity, source_text
+from blocklang.jit.identity import Unidentified, kernel_identity
 from blocklang.jit.specialisation import ConstantSpec, Spec, TupleSpec, TypedSpec, constants_in
 from blocklang.jit.stored import Unstorable, abi_from, describe_abi
 
@@ -44,18 +44,26 @@ class Shelf:
 
     Args:
         store: where they are.
-        identify: gives the digest of the version, or of what has become of it.
+        identify: gives the digest of the version from what it reads.
         captured: what the version reads.
+        recapture: what it reads now.
 
     Raises:
         Unidentified: something that it depends on has no content that can be told.
     """
 
-    def __init__(self, store: Store, identify: Callable[[], str], captured: Captured) -> None:
+    def __init__(
+        self,
+        store: Store,
+        identify: Callable[[Captured], str],
+        captured: Captured,
+        recapture: Callable[[], Captured],
+    ) -> None:
         self._store = store
         self._identify = identify
-        self._identity = identify()
+        self._identity = identify(captured)
         self._captured = captured
+        self._recapture = recapture
         self._found: dict[str, KeptVersion | None] = {}
 
     def find_any(self) -> KeptVersion | None:
@@ -75,7 +83,7 @@ class Shelf:
 
     def keep(self, alias: str, version: KeptVersion) -> None:
         """Keep a version for an alias class, if all that it depends on is still what it was."""
-        if self._identify() != self._identity:
+        if self._identity_now() != self._identity:
             return
         try:
             abi = describe_abi(version.abi, self._captured)
@@ -84,6 +92,12 @@ class Shelf:
             return
         description = {"stored_through": sorted(version.stored_through), "abi": abi}
         self._store.keep(self._key(alias), Entry(description, version.object_code))
+
+    def _identity_now(self) -> str | None:
+        try:
+            return self._identify(self._recapture())
+        except (Unidentified, RecursionError):
+            return None
 
     def _key(self, alias: str) -> str:
         return hashlib.sha256(f"{self._identity} {alias}".encode()).hexdigest()
@@ -113,12 +127,11 @@ def open_shelf(
 
     compiled_in = (*switches, os.environ.get("BLOCKLANG_CPU") or "host", *map(_parts_of, specs))
 
-    def identify() -> str:
-        now = Captured([kernel.fn, *constants_in(specs)])
-        return f"{compiler_identity()} {kernel_identity(kernel, now, compiled_in)}"
+    def identify(read: Captured) -> str:
+        return f"{compiler_identity()} {kernel_identity(kernel, read, compiled_in)}"
 
     try:
-        return Shelf(store, identify, captured)
+        return Shelf(store, identify, captured, lambda: Captured([kernel.fn, *constants_in(specs)]))
     except (Unidentified, OSError, RecursionError) as error:
         _note(f"{kernel.__name__} is not kept on disk: it depends on {error}")
         return None
@@ -134,15 +147,11 @@ def _parts_of(spec: Spec) -> tuple[object, ...]:
     return ("tuple", spec.kind, *map(_parts_of, spec.items))
 
 
-def is_covered(kernel: Any, captured: Captured, dependencies: Iterable[Dependency]) -> bool:
-    """True if the digest of a kernel covers all that the frontend read, and the text that it compiled."""
+def is_covered(captured: Captured, dependencies: Iterable[Dependency]) -> bool:
+    """True if the digest of a kernel covers all that the frontend read."""
     places = {watched.place for reads in captured.reads for watched in reads.watched}
     functions = {id(reads.function) for reads in captured.reads}
-    kernels = [kernel, *(w.value for w in captured.watched if is_kernel(w.value))]
-    texts_agree = all(
-        k.source.text.rstrip() == source_text(k.fn).rstrip() for k in kernels if "source" in vars(k)
-    )
-    return texts_agree and all(_is_seen(d, places, functions) for d in dependencies)
+    return all(_is_seen(dependency, places, functions) for dependency in dependencies)
 
 
 def _is_seen(dependency: Dependency, places: set[tuple[int, str | None]], functions: set[int]) -> bool:
