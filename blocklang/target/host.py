@@ -1,13 +1,15 @@
 """What tells this CPU from another, without asking LLVM.
 
-On Linux it is what the system says of the first CPU: maker, model and features. Elsewhere it is LLVM's
-answer.
+On Linux it is what the system says of the first CPU: maker, model and features; and whether it lets this
+process use the tile registers, which a container may be refused. Elsewhere it is LLVM's answer.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+
+from blocklang.target.cpu import may_use_tiles, target_for
 
 _TELLING = (
     *("vendor_id", "cpu family", "model", "stepping", "flags"),  # x86-64
@@ -24,9 +26,10 @@ def host_identity(path: str = "/proc/cpuinfo") -> str:
                 found = list(_telling_lines(file))
         except OSError:
             found = []
+        if any("amx_tile" in line for line in found):
+            found.append(f"tiles: {may_use_tiles()}")
         if found:
             return "\n".join(found)
-    from blocklang.target.cpu import target_for  # loads llvmlite
 
     return repr(target_for("host"))
 
