@@ -22,6 +22,10 @@ def cache() -> None:
 
     BLOCKLANG_CACHE_DIR names another directory, BLOCKLANG_CACHE_SIZE the most that kernels may take (256M),
     and BLOCKLANG_CACHE=0 switches the cache of kernels off.
+
+    \b
+      blocklang cache info
+      blocklang cache clear
     """
 
 
