@@ -89,26 +89,25 @@ def kernel_identity(kernel: Any, captured: Captured, compiled_in: Iterable[Any])
     Raises:
         Unidentified: something has no content that can be told.
     """
-    words = _Words(captured, kernel)
+    constants = tuple(compiled_in)
+    read = [watched.value for reads in captured.reads for watched in reads.watched]
+    words = _Words(captured, _kernels_in((kernel, constants, read)))
     words.add(kernel)
     for reads in captured.reads:
         words.add_function(reads)
-    words.add(tuple(compiled_in))
+    words.add(constants)
     return hashlib.sha256("\0".join(words.said).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class _Words:
     """Says functions and values as words; equal words mean equal content."""
 
-    def __init__(self, captured: Captured, kernel: Any) -> None:
+    def __init__(self, captured: Captured, kernels: Iterable[Any]) -> None:
         self.said: list[str] = []
         self._functions = {id(reads.function): n for n, reads in enumerate(captured.reads)}
         self._namespaces: dict[int, int] = {}
-        kernels = [kernel, *(watched.value for watched in captured.watched)]
         # The text that was compiled, or will be; None if the file has not been read for it yet.
-        self._kernels = {
-            id(k.fn): vars(k)["source"].text if "source" in vars(k) else None for k in kernels if is_kernel(k)
-        }
+        self._kernels = {id(k.fn): vars(k)["source"].text if "source" in vars(k) else None for k in kernels}
 
     def add_function(self, reads: Reads) -> None:
         """Say what a function is, and the values at the places that it reads."""
@@ -301,6 +300,23 @@ def is_kernel(value: object) -> bool:
     return hasattr(type(value), "source_is_replaced") and isinstance(
         getattr(value, "fn", None), types.FunctionType
     )
+
+
+def _kernels_in(value: Any, depth: int = 0) -> Iterator[Any]:
+    """The kernels that a value is or holds."""
+    if is_kernel(value):
+        yield value
+    elif depth > _DEPTH:
+        return
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _kernels_in(item, depth + 1)
+    elif isinstance(value, dict):
+        yield from _kernels_in(tuple(value.values()), depth + 1)
+    elif isinstance(value, types.SimpleNamespace):
+        yield from _kernels_in(vars(value), depth + 1)
+    elif isinstance(value, type) and hasattr(value, "user_functions"):
+        yield from _kernels_in(value.user_functions, depth + 1)
 
 
 def _root(module: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import subprocess
 import sys
 from pathlib import Path
@@ -173,6 +174,43 @@ def test_closures_and_constants_count(tmp_path: Path) -> None:
     assert len({identity(module.kernel, value) for value in values}) == len(values)
     assert identity(module.kernel, 1, 2) != identity(module.kernel, (1, 2))
     assert identity(module.kernel, "ab", "c") != identity(module.kernel, "a", "bc")
+
+
+@pytest.mark.parametrize("way", ["global", "constant", "in a tuple", "method"])
+def test_text_that_was_read_counts_as_it_was_read(tmp_path: Path, way: str) -> None:
+    """An edit after the first compilation does not change what this process compiles."""
+    text = """
+        @bl.jit
+        def helper(x):
+            return x + 1
+
+        @bl.aggregate
+        class Holder:
+            x: tl.tensor
+            double = helper
+
+        TUPLE = (1, (helper,))
+
+        @bl.jit
+        def kernel(out):
+            tl.store(out, USE)
+    """
+    use = {
+        "global": "helper(1)",
+        "constant": "1",
+        "in a tuple": "TUPLE[1][0](1)",
+        "method": "Holder(1).double()",
+    }
+    module = load(tmp_path, text.replace("USE", use[way]))
+    constants = (module.helper,) if way == "constant" else ()
+    before = identity(module.kernel, *constants)
+    assert "x + 1" in module.helper.source.text
+    path = Path(module.__file__ or "")
+    path.write_text(path.read_text().replace("x + 1", "x + 2"))
+    linecache.checkcache()
+    assert identity(module.kernel, *constants) == before
+    del module.helper.__dict__["source"]
+    assert identity(module.kernel, *constants) != before
 
 
 def test_equal_names_of_two_modules_are_told_apart(tmp_path: Path) -> None:
