@@ -8,6 +8,8 @@ The public surface: what stands in `__all__`, with `blocklang.language` for what
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from blocklang import language
 from blocklang.diagnostics import (
     BlocklangError,
@@ -24,10 +26,15 @@ from blocklang.diagnostics import (
 from blocklang.jit import JITFunction, jit
 from blocklang.language import cdiv, constexpr, constexpr_function, next_power_of_2
 from blocklang.language.aggregate import aggregate
+from blocklang.lazy import on_demand
 from blocklang.runtime.arrays import strides
 from blocklang.runtime.descriptors import TensorDescriptor
 from blocklang.runtime.threads import get_num_threads, num_threads, set_num_threads
-from blocklang.tune import Config, autotune, heuristics
+
+if TYPE_CHECKING:
+    from blocklang.tune.autotuner import autotune
+    from blocklang.tune.config import Config
+    from blocklang.tune.heuristics import heuristics
 
 __all__ = [
     "BlocklangError",
@@ -57,3 +64,5 @@ __all__ = [
     "set_num_threads",
     "strides",
 ]
+
+__getattr__ = on_demand(__name__, dict.fromkeys(("Config", "autotune", "heuristics"), "blocklang.tune"))

@@ -19,7 +19,8 @@ bytes of its slot (little-endian; a bool as a byte 0 or 1); a pointer is the add
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from blocklang.diagnostics import Location
 from blocklang.ir.types import PointerType, ScalarType
@@ -45,8 +46,7 @@ EVENTS_LOST = 8
 EVENT_HEADER_BYTES = 24
 
 
-@dataclass(frozen=True)
-class BufferPlan:
+class BufferPlan(NamedTuple):
     """Where a buffer of the kernel lives while a program runs."""
 
     name: str
@@ -121,8 +121,7 @@ def aligned(size: int) -> int:
     return -(-size // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
 
 
-@dataclass(frozen=True)
-class EventOperation:
+class EventOperation(NamedTuple):
     """A print or an assertion of a kernel.
 
     Attributes:
@@ -152,8 +151,7 @@ class EventOperation:
         return self.element_bytes * (1 if self.is_assertion else math.prod(self.shape))
 
 
-@dataclass(frozen=True)
-class KernelAbi:
+class KernelAbi(NamedTuple):
     """What a launch must know of a compiled kernel.
 
     Attributes:
@@ -170,16 +168,15 @@ class KernelAbi:
     argument_types: tuple[ScalarType | PointerType, ...]
     written: tuple[bool, ...]
     scratch_bytes: int
-    buffers: tuple[BufferPlan, ...] = field(default=())
-    events: tuple[EventOperation, ...] = field(default=())
+    buffers: tuple[BufferPlan, ...] = ()
+    events: tuple[EventOperation, ...] = ()
 
     @property
     def argument_bytes(self) -> int:
         return SLOT_BYTES * len(self.argument_types)
 
 
-@dataclass(frozen=True)
-class CountedAccess:
+class CountedAccess(NamedTuple):
     """One operation of a counted kernel that moves bytes, and where its counts are.
 
     A counted kernel has one more argument, last: the address of an array of 64-bit counters, zero before the
@@ -205,16 +202,14 @@ class CountedAccess:
     location: Location
 
 
-@dataclass(frozen=True)
-class AccessCounts:
+class AccessCounts(NamedTuple):
     """All counted operations of a kernel; `counters` is the length of the array."""
 
     accesses: tuple[CountedAccess, ...]
     counters: int
 
 
-@dataclass(frozen=True)
-class SpaceUsage:
+class SpaceUsage(NamedTuple):
     """How full a program makes an on-chip space: the most bytes that its plan has in use at once."""
 
     space: str

@@ -6,7 +6,7 @@ Each thread that runs programs has one arena for all kernels, as a program keeps
 from __future__ import annotations
 
 import ctypes
-import secrets
+import os
 import sys
 import threading
 
@@ -33,7 +33,7 @@ class Arena:
         self.address = start + -start % SCRATCH_ALIGNMENT
         self._number = ctypes.c_int64.from_address(self.address + LAUNCH_NUMBER)
         # Any start does, but one that other bytes of an arena are unlikely to look like.
-        self._number.value = secrets.randbits(62)
+        self._number.value = int.from_bytes(os.urandom(8), "little") >> 2
 
     def begin_launch(self) -> None:
         """Another number: nothing in the arena is of the launch that begins."""

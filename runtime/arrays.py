@@ -10,11 +10,9 @@ Every object is asked once per launch; nothing is remembered, so a resized array
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
 from blocklang.diagnostics import LaunchError
 from blocklang.ir.types import (
@@ -38,6 +36,9 @@ from blocklang.ir.types import (
     ScalarType,
 )
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 _TYPES: dict[str, ScalarType] = {
     "bool": I1,
     "int8": I8,
@@ -57,10 +58,10 @@ _TYPES: dict[str, ScalarType] = {
     "float32": F32,
     "float64": F64,
 }
-NUMPY_DTYPES: dict[ScalarType, np.dtype[Any]] = {
-    type_: np.dtype(getattr(ml_dtypes, name, name)) for name, type_ in _TYPES.items()
+_OF_ML_DTYPES = (BF16, F8E5, F8E4NV, F8E4B8, F8E5B16)
+_BY_DTYPE: dict[np.dtype[Any], ScalarType] = {
+    np.dtype(name): type_ for name, type_ in _TYPES.items() if type_ not in _OF_ML_DTYPES
 }
-_BY_DTYPE: dict[np.dtype[Any], ScalarType] = {dtype: type_ for type_, dtype in NUMPY_DTYPES.items()}
 # C names that are a type of their own in NumPy and equal one of the above (`long long` beside `long`).
 _BY_DTYPE |= {
     np.dtype(code): _TYPES[np.dtype(code).name]
@@ -107,7 +108,20 @@ class Array:
 
 def element_type_of(dtype: np.dtype[Any]) -> ScalarType | None:
     """The element type of a NumPy dtype; None if it has no meaning in a kernel."""
-    return _BY_DTYPE.get(dtype)
+    element = _BY_DTYPE.get(dtype)
+    if element is None and dtype.type.__module__ == "ml_dtypes":  # whoever has one has imported it
+        element = _TYPES.get(dtype.name)
+    return element
+
+
+def numpy_dtype(type_: ScalarType) -> np.dtype[Any]:
+    """The NumPy dtype of an element type."""
+    name = next(name for name, known in _TYPES.items() if known == type_)
+    if type_ in _OF_ML_DTYPES:
+        import ml_dtypes
+
+        name = getattr(ml_dtypes, name)
+    return np.dtype(name)
 
 
 def is_array(value: object) -> bool:
@@ -138,10 +152,10 @@ def describe_array(value: Any) -> Array:
 
 
 def _describe_numpy(array: NDArray[Any]) -> Array:
-    element = _BY_DTYPE.get(array.dtype)
+    element = element_type_of(array.dtype)
     if element is None:
         raise _refused_dtype(array.dtype)
-    if isinstance(array, np.ma.MaskedArray):
+    if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):  # importing np.ma takes 8 ms
         raise LaunchError(
             "a masked array is not an argument: a kernel sees no mask",
             help="pass `x.data` and `x.mask`, or `x.filled(0)`",

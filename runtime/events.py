@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from blocklang.abi import EVENT_HEADER_BYTES, EventOperation
 from blocklang.diagnostics import DeviceAssertionError, LaunchError
@@ -23,8 +23,7 @@ class _Log(ctypes.Structure):
     _fields_ = [("head", ctypes.c_void_p), ("lost", ctypes.c_int64)]
 
 
-@dataclass(frozen=True)
-class _Record:
+class _Record(NamedTuple):
     operation: EventOperation
     program: int
     payload: bytes

@@ -20,7 +20,6 @@ from blocklang.runtime.events import EventLog
 from blocklang.runtime.grids import Grid
 from blocklang.runtime.loader import LoadedObject
 from blocklang.runtime.pool import Job, shared_pool
-from blocklang.target.device import format_size
 
 WAKE_NS = 100_000
 CHUNKS_PER_THREAD = 16
@@ -90,6 +89,8 @@ class LoadedKernel:
         try:
             scratch_address(self.abi.scratch_bytes)
         except MemoryError:
+            from blocklang.target import format_size
+
             largest = max(self.abi.buffers, key=lambda buffer: buffer.bytes)
             block = largest.type.replace("buffer", "block", 1)
             raise LaunchError(

@@ -19,6 +19,7 @@ import os
 import threading
 from dataclasses import dataclass, field
 from queue import SimpleQueue
+from typing import NamedTuple
 
 from blocklang.runtime.arena import scratch_address
 from blocklang.runtime.loader import LoadedObject, assemble
@@ -87,8 +88,7 @@ class _Drain:
         self.call = prototype(self._object.address("drain"))
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """The programs of one launch.
 
     Attributes:

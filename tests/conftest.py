@@ -1,4 +1,4 @@
-"""What every test shares: deterministic hypothesis, and golden files.
+"""What every test shares: deterministic hypothesis, no disk cache, and golden files.
 
 Not a place for kernels or helpers of one room; those stand beside the tests that use them.
 """
@@ -6,11 +6,17 @@ Not a place for kernels or helpers of one room; those stand beside the tests tha
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# Tests look at what the compiler does now and leave the user's cache alone, in child processes too; those of
+# `tests/cache` switch it on in directories of their own. With BLOCKLANG_CACHE=1 and a BLOCKLANG_CACHE_DIR all
+# tests go through it: twice in a row, and every kernel comes from disk.
+os.environ.setdefault("BLOCKLANG_CACHE", "0")
 
 settings.register_profile("blocklang", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("blocklang")

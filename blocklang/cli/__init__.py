@@ -9,6 +9,7 @@
     bench       `benchmarks/` of the source tree
     ir_text     `.blir` files
     profile     what a script's kernels move on a device
+    cache       what is kept on disk
     doctor      what was found on this machine
     output      files, pipes and coloured terminals
     highlight   colours
@@ -21,6 +22,7 @@ from __future__ import annotations
 import click
 
 from blocklang.cli.bench import bench
+from blocklang.cli.cache import cache
 from blocklang.cli.devices import mapped_devices
 from blocklang.cli.doctor import examine, version_of
 from blocklang.cli.group import ErrorGroup
@@ -94,5 +96,5 @@ def doctor() -> None:
     examine()
 
 
-for command in (*COMMANDS, profile, bench):
+for command in (*COMMANDS, profile, bench, cache):
     main.add_command(command)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 
+from blocklang.cli.cache import list_cache_facts
 from blocklang.runtime.threads import available_cpus, get_num_threads
 from blocklang.target import Target, current_target, target_for
 
@@ -25,6 +26,9 @@ SHOWN_FEATURES = (
     *("avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512vnni", "avx512bf16", "avx512fp16", "amx-tile"),
 )
 VARIABLES = (
+    "BLOCKLANG_CACHE",
+    "BLOCKLANG_CACHE_DIR",
+    "BLOCKLANG_CACHE_SIZE",
     "BLOCKLANG_CPU",
     "BLOCKLANG_INTERPRET",
     "BLOCKLANG_NUM_THREADS",
@@ -147,11 +151,13 @@ def self_test() -> str:
     import numpy as np
 
     import blocklang as bl
+    from blocklang.cache.store import cache_paused
     from blocklang.cli.doctor_kernel import add_one
 
     x = np.arange(1000, dtype=np.float32)
     start = time.perf_counter()
-    add_one[(bl.cdiv(x.size, 256),)](x, x.size, BLOCK=256)
+    with cache_paused():
+        add_one[(bl.cdiv(x.size, 256),)](x, x.size, BLOCK=256)
     first = time.perf_counter() - start
     if not np.array_equal(x, np.arange(1, 1001)):
         raise RuntimeError("the kernel computed wrong numbers")
@@ -168,6 +174,7 @@ def examine() -> None:
         "Versions": list_versions(),
         "CPU": list_cpu_facts(target),
         "Threads": list_thread_facts(),
+        "Cache": (f"{name}: {value}" for name, value in list_cache_facts()),
         "Environment": list_environment(),
     }
     for title, lines in sections.items():

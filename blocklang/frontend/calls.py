@@ -298,9 +298,8 @@ class Calls(Expressions):
     def call_jitted(self, source: KernelSource, args: list[Any], keywords: dict[str, Any]) -> Any:
         """Compile a jitted function's body at the place of the call."""
         key = f"call of {source.file}:{source.first_line} {source.name}"
-        self.dependencies.setdefault(
-            key, Dependency(source.name, source.fingerprint, lambda: source.fingerprint)
-        )
+        called = Dependency(source.name, source.fingerprint, lambda: source.fingerprint, source.function)
+        self.dependencies.setdefault(key, called)
         bound = self._bind(source.signature, source.name, args, keywords)
         constexprs = {p.name for p in source.parameters if p.is_constexpr}
         env = {k: _parameter(v, k in constexprs) for k, v in bound.items()}

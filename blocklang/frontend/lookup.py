@@ -86,7 +86,7 @@ class Lookup(Loops):
             return self._captured(name, source)
         if name in source.globals:
             read = lambda: source.globals[name]  # noqa: E731
-            return self._depends(name, source.globals[name], read, f"the global `{name}`")
+            return self._depends(name, source.globals[name], read, f"the global `{name}`", source.globals)
         if name in PYTHON_NAMES:
             if name not in STRICT_PYTHON_NAMES:
                 self.refuse_strictly("python name", name)
@@ -108,9 +108,10 @@ class Lookup(Loops):
             value = read()
         except ValueError:
             self.fail(f"`{name}`, of the function around the kernel, has no value yet")
-        return self._depends(name, value, read, f"`{name}`, captured from the function around the kernel,")
+        what = f"`{name}`, captured from the function around the kernel,"
+        return self._depends(name, value, read, what, source.closure[name])
 
-    def _depends(self, name: str, value: Any, read: Any, what: str) -> Any:
+    def _depends(self, name: str, value: Any, read: Any, what: str, container: Any) -> Any:
         if "." not in name and not is_strict_global(value):
             self.refuse_strictly("global", name)
         self.check_visible(value, what)
@@ -119,11 +120,10 @@ class Lookup(Loops):
             key = f"{self.frame.source.name}: {name}"
             called = source_of(value)
             if called is None:
-                self.dependencies.setdefault(key, Dependency(name, value, lambda: python_number(read())))
+                found = Dependency(name, value, lambda: python_number(read()), container)
             else:
-                self.dependencies.setdefault(
-                    key, Dependency(name, called.fingerprint, lambda: _fingerprint(read()))
-                )
+                found = Dependency(name, called.fingerprint, lambda: _fingerprint(read()), container)
+            self.dependencies.setdefault(key, found)
         return value
 
     def check_visible(self, value: Any, what: str) -> None:
@@ -208,14 +208,15 @@ class Lookup(Loops):
         if is_host_function(value) and not self._is_visible(value):
             self._depends_on_code(path, value)
             return HostFunction(value, path)
-        return self._depends(path, value, lambda: getattr(module, name), f"`{path}`")
+        return self._depends(path, value, lambda: getattr(module, name), f"`{path}`", module)
 
     def _depends_on_code(self, name: str, function: Any) -> None:
         """Note a Python function that may run at compile time: another text compiles the kernel anew."""
         code = getattr(function, "__code__", None)
         if code is not None:
             key = f"python {code.co_filename}:{code.co_firstlineno} {code.co_qualname}"
-            self.dependencies.setdefault(key, Dependency(name, code, partial(getattr, function, "__code__")))
+            found = Dependency(name, code, partial(getattr, function, "__code__"), function)
+            self.dependencies.setdefault(key, found)
 
 
 def _described(value: Any) -> str:

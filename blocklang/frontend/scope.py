@@ -46,11 +46,14 @@ class Dependency:
         name: how the kernel names it, for instance `BLOCK`, `config.WIDTH`, or the name of a called kernel.
         value: what it was; the fingerprint of its source for a called kernel.
         read: reads it again; raises LookupError or AttributeError if it is gone.
+        container: where it was found: a module, a namespace, a closure's cell; of a function whose code is
+            meant, the function.
     """
 
     name: str
     value: Any
     read: Callable[[], Any] = field(compare=False)
+    container: Any = field(compare=False, repr=False)
 
     def is_current(self) -> bool:
         """True if the value is still the same."""

@@ -2,12 +2,16 @@
 
     parameters       what a kernel's signature says; binding the arguments of a launch to it
     specialisation   what code is compiled for: types and facts of the arguments, values of constants
-    aliasing         which arguments a kernel writes, and how their memory overlaps
+    aliasing         how the memory of the arrays overlaps
+    writing          which arguments a kernel writes
     capture          the globals and closure variables that a kernel reads
     options          the keywords of a launch that are not the kernel's
     function         `JITFunction`: the cache of compiled kernels and the launch
     interface        what can be launched: kernels, and what wraps one
     interpreting     a launch in interpreter mode
+    identity         what a kernel is, as a digest that is the same in every process
+    shelf            its compiled forms on disk; `stored` is their description
+    building         its frontend and compiler, imported when something has to be compiled
     native           warm launches without Python: tables for the native launcher
     recording        what was launched, for tools
     profiling        launches that count what they move on an emulated device
@@ -18,11 +22,16 @@ The language is `blocklang.language`, the compiler `blocklang.compiler`, threads
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from blocklang.jit.function import JITFunction, jit
 from blocklang.jit.interface import KernelInterface, MockTensor
-from blocklang.jit.profiling import profile_launches
 from blocklang.jit.recording import Launch, record_launches
 from blocklang.jit.specialisation import Specialisation
+from blocklang.lazy import on_demand
+
+if TYPE_CHECKING:
+    from blocklang.jit.profiling import profile_launches
 
 __all__ = [
     "JITFunction",
@@ -34,3 +43,5 @@ __all__ = [
     "profile_launches",
     "record_launches",
 ]
+
+__getattr__ = on_demand(__name__, {"profile_launches": "blocklang.jit.profiling"})

@@ -14,13 +14,13 @@ import copy
 import dis
 import types
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from blocklang.jit.specialisation import is_same_constant
 from blocklang.language.aggregate import is_aggregate_class
 from blocklang.language.constexpr import constexpr, unwrap
 
-_MISSING = object()
+MISSING = object()
 _IMMUTABLE = (bool, int, float, complex, str, bytes, type(None))
 _OWN_PACKAGE = "blocklang"
 
@@ -36,13 +36,18 @@ class Watched:
         self.value = value
         self.copied = copy.deepcopy(value) if isinstance(value, (list, dict, set)) else None
 
+    @property
+    def place(self) -> tuple[int, str | None]:
+        """What tells it from other places, as long as the container lives."""
+        return (id(self.container), self.name)
+
     def read(self) -> Any:
         """The value that is there now."""
         if isinstance(self.container, types.CellType):
             return _cell_content(self.container)
         if isinstance(self.container, dict):
-            return self.container.get(self.name, _MISSING)
-        return getattr(self.container, self.name or "", _MISSING)
+            return self.container.get(self.name, MISSING)
+        return getattr(self.container, self.name or "", MISSING)
 
     def holds(self) -> bool:
         """True if the place holds what it held."""
@@ -60,11 +65,18 @@ class Watched:
     def native_record(self) -> tuple[int, int, int]:
         """(dict, name, value) or (cell, 0, value) as addresses; a missing value is 0."""
         name = 0 if isinstance(self.container, types.CellType) else id(self.name)
-        return (id(self.container), name, 0 if self.value is _MISSING else id(self.value))
+        return (id(self.container), name, 0 if self.value is MISSING else id(self.value))
+
+
+class Reads(NamedTuple):
+    """A function, and the places that it reads, in the order of its byte code; some more than once."""
+
+    function: Any  # typed as what it is, it would be bound by type checkers
+    watched: tuple[Watched, ...]
 
 
 def _is_constant(value: Any) -> bool:
-    return isinstance(value, constexpr) or (value is not _MISSING and _is_plain(value))
+    return isinstance(value, constexpr) or (value is not MISSING and _is_plain(value))
 
 
 def _is_plain(value: Any) -> bool:
@@ -77,14 +89,21 @@ def _cell_content(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
     except ValueError:
-        return _MISSING
+        return MISSING
 
 
 class Captured:
-    """Everything that a kernel captured, at one moment."""
+    """Everything that a kernel captured, at one moment.
+
+    Attributes:
+        reads: the kernel's functions in a fixed order, each with the places that it reads.
+        watched: the places, each once.
+    """
 
     def __init__(self, functions: Iterable[Any]) -> None:
-        self.watched: tuple[Watched, ...] = tuple(_watch(functions))
+        self.reads: tuple[Reads, ...] = tuple(_read_by(functions))
+        found = {w.place: w for reads in reversed(self.reads) for w in reversed(reads.watched)}
+        self.watched: tuple[Watched, ...] = tuple(reversed(found.values()))
 
     def hold(self) -> bool:
         """True if every value is what it was."""
@@ -111,29 +130,25 @@ class Captured:
         return [watched.native_record() for watched in self.watched]
 
 
-def _watch(functions: Iterable[Any]) -> Iterator[Watched]:
-    pending = [fn for value in functions for fn in _functions_in(value)]
+def _read_by(functions: Iterable[Any]) -> Iterator[Reads]:
+    pending = [fn for value in functions for fn in functions_in(value)]
     done: set[int] = set()
-    seen: set[tuple[int, str | None]] = set()
     while pending:
         function = pending.pop()
         if id(function) in done:
             continue
         done.add(id(function))
-        for watched in _names_of(function):
-            key = (id(watched.container), watched.name)
-            if key not in seen:
-                seen.add(key)
-                pending += _functions_in(watched.value)
-                yield watched
+        reads = Reads(function, tuple(_names_of(function)))
+        pending += [fn for watched in reads.watched for fn in functions_in(watched.value)]
+        yield reads
 
 
-def _functions_in(value: Any) -> list[types.FunctionType]:
+def functions_in(value: Any) -> list[types.FunctionType]:
     """The user's functions that a value is or holds: kernels, plain functions, methods, tuples of these."""
     if isinstance(value, tuple):
-        return [fn for item in value for fn in _functions_in(item)]
+        return [fn for item in value for fn in functions_in(item)]
     if is_aggregate_class(value):
-        return [fn for item in value.user_functions for fn in _functions_in(item)]
+        return [fn for item in value.user_functions for fn in functions_in(item)]
     if isinstance(value, types.MethodType):
         value = value.__func__
     function = _instance_attributes(value).get("fn", value)  # a kernel's function
@@ -149,7 +164,7 @@ def _names_of(function: types.FunctionType) -> Iterator[Watched]:
         for index, instruction in enumerate(instructions):
             name = instruction.argval
             if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-                found = Watched(function.__globals__, name, function.__globals__.get(name, _MISSING))
+                found = Watched(function.__globals__, name, function.__globals__.get(name, MISSING))
             elif instruction.opname in ("LOAD_DEREF", "LOAD_CLASSDEREF") and name in cells:
                 found = Watched(cells[name], None, _cell_content(cells[name]))
             else:
@@ -174,7 +189,7 @@ def _attributes(value: Any, following: list[dis.Instruction]) -> Iterator[Watche
         name = instruction.argval
         attributes = _instance_attributes(value)
         container = attributes if name in attributes or isinstance(value, types.ModuleType) else value
-        value = getattr(value, name, _MISSING)
+        value = getattr(value, name, MISSING)
         yield Watched(container, name, value)
 
 
@@ -185,7 +200,7 @@ def _instance_attributes(value: Any) -> dict[str, Any]:
 
 
 def _is_users_object(value: Any) -> bool:
-    if value is _MISSING or _is_plain(value) or isinstance(value, types.FunctionType):
+    if value is MISSING or _is_plain(value) or isinstance(value, types.FunctionType):
         return False
     module = value.__name__ if isinstance(value, types.ModuleType) else type(value).__module__
     return module.split(".")[0] != _OWN_PACKAGE

@@ -30,10 +30,7 @@ from blocklang.diagnostics import (
     VerifyError,
     as_interpreter_error,
 )
-from blocklang.frontend import Argument, KernelSource, build_kernel, check_kernel
-from blocklang.ir import Kernel
-from blocklang.ir.rewriting import clone_kernel
-from blocklang.jit.aliasing import CLASSES, alias_class, written_arguments
+from blocklang.jit.aliasing import CLASSES, alias_class
 from blocklang.jit.capture import Captured
 from blocklang.jit.environment import usual_environment
 from blocklang.jit.interface import KernelInterface
@@ -41,15 +38,13 @@ from blocklang.jit.native import WARM_LAUNCHES, Chain, WarmLaunch
 from blocklang.jit.options import LaunchOptions, take_options
 from blocklang.jit.parameters import Parameter, Signature
 from blocklang.jit.recording import Launch, is_recording, note_launch, replaced_by
+from blocklang.jit.shelf import KeptVersion, Shelf, is_covered, open_shelf
 from blocklang.jit.specialisation import (
-    DIVISOR,
-    ConstantSpec,
     Described,
     Leaf,
     Spec,
     Specialisation,
     TupleSpec,
-    TypedSpec,
     constants_in,
     describe,
     describe_or_imagine,
@@ -65,6 +60,8 @@ from blocklang.runtime.threads import get_num_threads
 
 if TYPE_CHECKING:
     from blocklang.compiler import CompiledKernel
+    from blocklang.frontend import KernelSource
+    from blocklang.ir import Kernel
 
 _MAXIMUM_VERSIONS = 16  # per specialisation: one for each set of values of the globals
 
@@ -87,14 +84,21 @@ class Version:
     Attributes:
         written: the arguments that it stores to.
         captured: the values of the globals.
+        build: gives its Block IR.
+        shelf: where its compiled forms are kept on disk, if they can be.
         executables: by alias class.
-        kernel: its Block IR.
     """
 
     written: frozenset[str]
     captured: Captured
-    kernel: Kernel
+    build: Callable[[], Kernel]
+    shelf: Shelf | None
     executables: dict[str, Executable] = field(default_factory=dict)
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """Its Block IR; built when it is asked for, if the version came from disk."""
+        return self.build()
 
 
 @dataclass(slots=True)
@@ -193,7 +197,19 @@ class JITFunction(KernelInterface):
     @cached_property
     def source(self) -> KernelSource:
         """The kernel's source, read on first use. Raises CompilationError if it cannot be found."""
+        from blocklang.frontend import KernelSource
+
         return KernelSource.from_function(self.fn)
+
+    @property
+    def source_is_replaced(self) -> bool:
+        """True if another text than that of the function's file is compiled."""
+        return False
+
+    @property
+    def _function(self) -> Callable[..., Any]:
+        """The function that is compiled."""
+        return self.source.function if self.source_is_replaced else self.fn
 
     @property
     def location(self) -> Location:
@@ -372,14 +388,11 @@ class JITFunction(KernelInterface):
 
     def block_ir(self, specialisation: Specialisation) -> Kernel:
         """The kernel's Block IR, built anew."""
-        kernel = build_kernel(
-            self.source,
-            self._arguments(specialisation.specs),
-            strict=self.strict,
-            debug=specialisation.debug,
-        )
-        kernel.attributes["alias"] = specialisation.alias
-        return kernel
+        from blocklang.jit.building import build_version, with_alias
+
+        specs, debug = specialisation.specs, specialisation.debug
+        built = build_version(self.source, self.params, specs, strict=self.strict, debug=debug)
+        return with_alias(built.kernel, specialisation.alias)
 
     def compiled(
         self, signature: str | Sequence[str] = "", constants: Mapping[str, Any] | None = None
@@ -392,9 +405,6 @@ class JITFunction(KernelInterface):
         switches = (specialisation.debug, specialisation.enable_fp_fusion)
         version = self._find_version((*specialisation.specs, *switches))
         return self._find_executable(version, specialisation).compiled
-
-    def _arguments(self, specs: Sequence[Spec]) -> list[Argument]:
-        return [_argument(p.name, spec) for p, spec in zip(self.params, specs, strict=True)]
 
     def _executable(
         self,
@@ -455,20 +465,55 @@ class JITFunction(KernelInterface):
                 return version
         return None
 
-    @usual_environment()
-    @deep_recursion()
     def _build_version(self, key: tuple[Spec | bool, ...]) -> Version:
         specs = [spec for spec in key if isinstance(spec, Spec)]
         captured = Captured(
-            [self.source.function, *constants_in(specs)]
+            [self._function, *constants_in(specs)]
         )  # before the kernel is built: a change meanwhile is seen later
-        build = check_kernel if self.interpret else build_kernel
-        kernel = build(self.source, self._arguments(specs), strict=self.strict, debug=key[-2] is True)
-        version = Version(written_arguments(kernel), captured, kernel)
+        switches = (self.strict, *key[len(specs) :])
+        shelf = None if self.interpret else open_shelf(self, captured, specs, switches)
+        kept = None if shelf is None else shelf.find_any()
+        if kept is None:
+            version = self._built_version(key, specs, captured, shelf)
+        else:
+            rebuild = functools.partial(self._rebuild, key, specs, captured)
+            version = Version(kept.stored_through, captured, rebuild, shelf)
         self._first_captured = self._first_captured or captured
         # Another thread may be reading the old tuple.
         self._versions[key] = (version, *self._versions.get(key, ())[: _MAXIMUM_VERSIONS - 1])
         return version
+
+    @usual_environment()
+    @deep_recursion()
+    def _built_version(
+        self, key: tuple[Spec | bool, ...], specs: list[Spec], captured: Captured, shelf: Shelf | None
+    ) -> Version:
+        from blocklang.jit.building import build_version, check_version
+        from blocklang.jit.writing import written_arguments
+
+        debug = key[-2] is True
+        if self.interpret:
+            kernel = check_version(self.source, self.params, specs, strict=self.strict, debug=debug)
+            return Version(written_arguments(kernel), captured, lambda: kernel, None)
+        built = build_version(self.source, self.params, specs, strict=self.strict, debug=debug)
+        if shelf is not None and not is_covered(captured, built.dependencies):
+            shelf = None
+        return Version(written_arguments(built.kernel), captured, lambda: built.kernel, shelf)
+
+    @usual_environment()
+    @deep_recursion()
+    def _rebuild(self, key: tuple[Spec | bool, ...], specs: list[Spec], captured: Captured) -> Kernel:
+        """The Block IR of a version that came from disk."""
+        from blocklang.jit.building import build_version
+
+        if not captured.hold():
+            raise CompilationError(
+                f"what kernel `{self.__name__}` reads from outside has changed since it was compiled",
+                location=self.location,
+                help="launch it again, and look at what that launch returns",
+            )
+        debug = key[-2] is True
+        return build_version(self.source, self.params, specs, strict=self.strict, debug=debug).kernel
 
     def _find_executable(self, version: Version, specialisation: Specialisation) -> Executable:
         with self._lock:
@@ -478,18 +523,39 @@ class JITFunction(KernelInterface):
                 version.executables[specialisation.alias] = executable
             return executable
 
-    @usual_environment()
-    @deep_recursion()
     def _compile(self, version: Version, specialisation: Specialisation) -> Executable:
-        from blocklang.compiler import CompileOptions, compile_kernel  # loads llvmlite
-
-        kernel = clone_kernel(version.kernel)
-        kernel.attributes["alias"] = specialisation.alias
-        options = CompileOptions(enable_fp_fusion=specialisation.enable_fp_fusion)
-        compiled = compile_kernel(kernel, options=options)
+        compiled = self._compiled_on_disk(version, specialisation)
+        if compiled is None:
+            compiled = self._compiled_from_source(version, specialisation)
         paths = {leaf.name: leaf.path for leaf in _typed_leaves(specialisation)}
         slots = tuple(paths[name] for name in compiled.abi.argument_names)
         return Executable(specialisation, compiled, LoadedKernel(compiled.abi, compiled.object_code), slots)
+
+    def _compiled_on_disk(self, version: Version, specialisation: Specialisation) -> CompiledKernel | None:
+        from blocklang.compiler.compiled import CompiledKernel, CompileOptions
+
+        kept = None if version.shelf is None else version.shelf.find(specialisation.alias)
+        if kept is None:
+            return None
+
+        def source() -> Kernel:
+            from blocklang.jit.building import with_alias
+
+            return with_alias(version.kernel, specialisation.alias)
+
+        options = CompileOptions(enable_fp_fusion=specialisation.enable_fp_fusion)
+        return CompiledKernel(kept.abi, kept.object_code, source, options)
+
+    @usual_environment()
+    @deep_recursion()
+    def _compiled_from_source(self, version: Version, specialisation: Specialisation) -> CompiledKernel:
+        from blocklang.jit.building import compile_version
+
+        compiled = compile_version(version.kernel, specialisation)
+        if version.shelf is not None:
+            kept = KeptVersion(version.written, compiled.abi, compiled.object_code)
+            version.shelf.keep(specialisation.alias, kept)
+        return compiled
 
 
 def _in_words(value: object) -> str:
@@ -511,17 +577,6 @@ def _typed_leaves(specialisation: Specialisation) -> Iterator[Leaf]:
 
 def _no_values(spec: Spec) -> Any:
     return tuple(map(_no_values, spec.items)) if isinstance(spec, TupleSpec) else None
-
-
-def _argument(name: str, spec: Spec) -> Argument:
-    if isinstance(spec, ConstantSpec):
-        return Argument(name, constexpr=spec.value)
-    if isinstance(spec, TupleSpec):
-        items = tuple(_argument(f"{name}.{index}", item) for index, item in enumerate(spec.items))
-        return Argument(name, items=items, kind=spec.kind)
-    assert isinstance(spec, TypedSpec)
-    attributes = {"divisible": DIVISOR} if spec.divisible else {}
-    return Argument(name, type=spec.type, attributes=attributes)
 
 
 def _slot(described: Sequence[Described], path: tuple[int, ...]) -> int:

@@ -17,9 +17,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -126,8 +125,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_lock)
 
 
-@dataclass(frozen=True)
-class WarmLaunch:
+class WarmLaunch(NamedTuple):
     """What a table is made from: one launch that Python has done.
 
     Attributes:

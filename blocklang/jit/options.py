@@ -6,16 +6,14 @@ A kernel's own parameter of the same name comes first. Hints are checked and hav
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from blocklang.diagnostics import LaunchError, UsageError
 from blocklang.jit.parameters import Signature
 from blocklang.runtime.threads import checked_count
 
 
-@dataclass(frozen=True)
-class LaunchOptions:
+class LaunchOptions(NamedTuple):
     """What a launch asked for besides its arguments.
 
     Attributes:

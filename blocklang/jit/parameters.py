@@ -5,7 +5,6 @@ Every refusal points at the kernel's `def` line, shows the signature and says wh
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -194,6 +193,8 @@ class Signature:
     def _misplaced(self, args: Sequence[object], kwargs: Mapping[str, object]) -> LaunchError:
         for name in kwargs:
             if name not in self.by_name:
+                import difflib
+
                 near = difflib.get_close_matches(name, self.by_name, 1)
                 return self.error(
                     f"{self.name}() has no parameter {name!r}, and no launch option has this name",

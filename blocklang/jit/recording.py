@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from blocklang.jit.specialisation import Specialisation
 
@@ -13,8 +12,7 @@ if TYPE_CHECKING:
     from blocklang.jit.function import JITFunction
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """One launch: the function, the version that runs, the compiled kernel, the grid, and the arguments as
     `blocklang.abi` lays them out.
     """

@@ -24,7 +24,7 @@ import struct
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from blocklang.ir.types import F32, I1, I32, I64, U64, PointerType, ScalarType
 from blocklang.jit.parameters import NO_DEFAULT, Parameter, Signature, parse_argument_type
 from blocklang.language.constexpr import constexpr
 from blocklang.language.descriptors import DescribedArgument
-from blocklang.runtime.arrays import NUMPY_DTYPES, Array, describe_array, element_type_of, is_array
+from blocklang.runtime.arrays import Array, describe_array, element_type_of, is_array, numpy_dtype
 from blocklang.runtime.descriptors import TensorDescriptor, describe_descriptor
 
 DIVISOR = 16
@@ -131,8 +131,7 @@ def tuple_spec(kind: Callable[..., Any], items: tuple[Spec, ...]) -> TupleSpec:
     return _tuples.setdefault((kind, items), TupleSpec(items, kind)) if spec is None else spec
 
 
-@dataclass(frozen=True)
-class Leaf:
+class Leaf(NamedTuple):
     """An argument that a kernel gets at run time: a parameter, or an item of a tuple.
 
     Attributes:
@@ -170,8 +169,7 @@ def constants_in(specs: Iterable[Spec]) -> Iterator[Any]:
             yield from constants_in(spec.items)
 
 
-@dataclass(frozen=True)
-class Specialisation:
+class Specialisation(NamedTuple):
     """One version of a kernel: a spec per parameter, the alias class of its arrays, and its options."""
 
     names: tuple[str, ...]
@@ -306,7 +304,7 @@ def float_bits(type_: ScalarType, value: float) -> int:
     if type_.is_float8:
         return FLOAT8[type_.name].encode(value)
     with np.errstate(over="ignore"):
-        rounded = np.float64(value).astype(NUMPY_DTYPES[type_])
+        rounded = np.float64(value).astype(numpy_dtype(type_))
     return int.from_bytes(rounded.tobytes(), "little")
 
 

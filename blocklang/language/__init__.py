@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from builtins import tuple
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from blocklang.diagnostics import CompilationError
 from blocklang.language.constexpr import constexpr
@@ -154,8 +154,12 @@ from blocklang.language.shape import (
 from blocklang.language.standard import cdiv, next_power_of_2, sigmoid, softmax, swizzle2d
 from blocklang.language.unsupported import NOT_BUILT_YET
 
-from blocklang.language import extra, target_info  # isort: skip
+from blocklang.language import target_info  # isort: skip
 from blocklang.language.inline_asm import inline_asm_elementwise  # isort: skip
+from blocklang.lazy import on_demand
+
+if TYPE_CHECKING:
+    from blocklang.language import extra
 
 _MATH = (
     *(abs, ceil, cos, div_rn, erf, exp, exp2, expm1, fdiv, floor, fma, log, log1p, log2, log10),
@@ -332,7 +336,10 @@ __all__ = [
 ]
 
 
+_on_demand = on_demand(__name__, {"extra": "blocklang.language.extra"})
+
+
 def __getattr__(name: str) -> Any:
     if name in NOT_BUILT_YET:
         raise CompilationError(f"`tl.{name}` is not built yet", help=NOT_BUILT_YET[name])
-    raise AttributeError(f"blocklang.language has no {name!r}")
+    return _on_demand(name)

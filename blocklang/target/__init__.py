@@ -1,6 +1,7 @@
 """What code is generated for, and what is emulated: CPUs and devices, as frozen data.
 
     cpu       the feature level that machine code is generated for
+    host      what tells this CPU from another
     device    accelerators from description files, for the emulator
     devices/  the descriptions that are shipped
 
@@ -10,16 +11,21 @@ checks; neither changes a result.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from blocklang.lazy import on_demand
 from blocklang.target.cpu import LEVELS, Target, current_target, target_for
-from blocklang.target.device import (
-    Device,
-    Figure,
-    MemorySpace,
-    device_names,
-    find_device,
-    format_size,
-    read_device,
-)
+
+if TYPE_CHECKING:
+    from blocklang.target.device import (
+        Device,
+        Figure,
+        MemorySpace,
+        device_names,
+        find_device,
+        format_size,
+        read_device,
+    )
 
 __all__ = [
     "LEVELS",
@@ -34,3 +40,6 @@ __all__ = [
     "read_device",
     "target_for",
 ]
+
+_DEVICES = ("Device", "Figure", "MemorySpace", "device_names", "find_device", "format_size", "read_device")
+__getattr__ = on_demand(__name__, dict.fromkeys(_DEVICES, "blocklang.target.device"))  # launches need none

@@ -74,12 +74,12 @@ def _byte_products(flags: dict[str, bool]) -> tuple[str, ...]:
     found = ["pairs"]
     if flags.get("avx512vnni") or flags.get("avxvnni"):
         found.insert(0, "bytes")
-    if flags.get("amx-int8") and flags.get("amx-tile") and _may_use_tiles():
+    if flags.get("amx-int8") and flags.get("amx-tile") and may_use_tiles():
         found.insert(0, "tiles")
     return tuple(found)
 
 
-def _may_use_tiles() -> bool:
+def may_use_tiles() -> bool:
     """Ask Linux for the tile registers, as every process must; False where it does not give them."""
     if not sys.platform.startswith("linux"):
         return False

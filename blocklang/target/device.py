@@ -22,18 +22,17 @@ Invariants: a `Device` is complete; what is missing, unknown or contradictory ra
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from blocklang.diagnostics import UsageError
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 SUFFIX = ".toml"
 SPACES = ("global", "scratch", "accumulator")  # `global` and `scratch` are required
@@ -119,6 +118,8 @@ def _read_shipped(name: str) -> Device:
 
 
 def _shipped() -> Traversable:
+    from importlib import resources  # no launch needs it
+
     return resources.files("blocklang.target.devices")
 
 
@@ -133,6 +134,8 @@ def find_device(text: str) -> Device:
     if text.endswith(SUFFIX):
         return read_device(Path(text))
     names = ", ".join(device_names())
+    import difflib
+
     close = difflib.get_close_matches(text, device_names(), n=1)
     guess = f"did you mean {close[0]}? " if close else ""
     raise UsageError(
@@ -151,6 +154,8 @@ def read_device(path: Path) -> Device:
 
 
 def _parse(file: Traversable, name: str) -> Device:
+    import tomllib  # no launch needs it
+
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:

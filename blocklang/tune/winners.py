@@ -9,21 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from blocklang.cache.places import cache_directory
 from blocklang.tune.config import Config
 
 
 def directory() -> Path:
-    """Where results lie: BLOCKLANG_CACHE_DIR, else Triton's TRITON_CACHE_DIR, else the user's cache."""
-    for name in ("BLOCKLANG_CACHE_DIR", "TRITON_CACHE_DIR"):
-        if chosen := os.environ.get(name):
-            return Path(chosen) / "autotune"
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "blocklang" / "autotune"
+    """Where results lie: a part of the disk cache (`blocklang.cache.places`)."""
+    return Path(cache_directory()) / "autotune"
 
 
 def path_of(*identity: object) -> Path:
@@ -46,6 +42,8 @@ def read(path: Path, configs: Sequence[Config]) -> dict[Config, list[float]] | N
 
 def write(path: Path, timings: Mapping[Config, Any]) -> None:
     """Keep the times, if the directory can be written."""
+    import tempfile  # 4 ms, which a program that tunes nothing need not wait for
+
     rows = [{"config": str(config), "milliseconds": list(times)} for config, times in timings.items()]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

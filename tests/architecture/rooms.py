@@ -19,9 +19,11 @@ ROOT = Path(__file__).resolve().parents[2]
 MAPPED = {"codegen": "blocklang.codegen", "runtime": "blocklang.runtime"}
 
 _FOUNDATION = frozenset({"target", "ir", "ops", "abi", "maths"})
-_STAGES = frozenset({"language", "frontend", "interpreter", "analysis", "passes", "codegen", "runtime"})
+_STAGES = frozenset(
+    {"language", "frontend", "interpreter", "analysis", "passes", "codegen", "runtime", "cache"}
+)
 _BELOW_COMPILER = _FOUNDATION | _STAGES
-_COMPILER = _BELOW_COMPILER | {"compiler"}
+_COMPILER = _BELOW_COMPILER | {"cache", "compiler"}
 _KERNELS = _COMPILER | {"jit"}
 
 # Rooms that every room may import, besides itself.
@@ -43,7 +45,8 @@ ROOMS: dict[str, frozenset[str]] = {
     "analysis": frozenset({"ir", "ops", "abi", "target"}),
     "passes": frozenset({"ir", "ops", "abi", "target", "analysis", "maths"}),
     "codegen": frozenset({"ir", "ops", "abi", "target", "maths"}),
-    "runtime": frozenset({"ir", "ops", "abi", "target"}),
+    "cache": frozenset({"target"}),
+    "runtime": frozenset({"ir", "ops", "abi", "target", "cache"}),
     "compiler": _BELOW_COMPILER,
     "jit": _COMPILER,
     "testing": _KERNELS,

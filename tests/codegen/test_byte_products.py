@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import blocklang.compiler
+import blocklang.compiler.stages
 from blocklang.jit import JITFunction
 from blocklang.ops.tile import FORMS
 from blocklang.target import current_target
@@ -23,7 +23,8 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     forms = tuple(f for f in HERE.byte_products if f == request.param)
     if request.param == "pairs" and "bytes" in HERE.byte_products:
         forms = ("pairs", "bytes")  # of pairs there is a better instruction where there is one of bytes
-    monkeypatch.setattr(blocklang.compiler, "current_target", lambda: replace(HERE, byte_products=forms))
+    stages = blocklang.compiler.stages
+    monkeypatch.setattr(stages, "current_target", lambda: replace(HERE, byte_products=forms))
     return str(request.param)
 
 

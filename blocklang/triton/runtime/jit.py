@@ -17,10 +17,9 @@ import re
 import textwrap
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from blocklang.diagnostics import LaunchError
-from blocklang.frontend import KernelSource
 from blocklang.jit import JITFunction as Function
 from blocklang.jit import KernelInterface, MockTensor, Specialisation
 from blocklang.jit.function import Executable, Version
@@ -29,6 +28,9 @@ from blocklang.jit.specialisation import TypedSpec, short_name
 from blocklang.triton import knobs
 from blocklang.triton.runtime import _async_compile
 from blocklang.triton.runtime.driver import driver
+
+if TYPE_CHECKING:
+    from blocklang.frontend import KernelSource
 
 __all__ = [
     "ConstexprFunction",
@@ -113,6 +115,7 @@ class JITFunction(Function, JITCallable):
         self.hash: str | None = None
         self.device_caches = _DeviceCaches(self)
         self._src: str | None = None
+        self._source_is_replaced = False
         self._has_own_run = type(self).run is not JITFunction.run
         _by_name[f"{fn.__module__}:{fn.__qualname__}"] = self
 
@@ -147,6 +150,7 @@ class JITFunction(Function, JITCallable):
     def _unsafe_update_src(self, new_src: str) -> None:
         """Replace the source. Kernels that call this one are compiled anew only if they are told to."""
         self._src = new_src
+        self._source_is_replaced = True
         self.hash = None
         self.__dict__["source"] = _replaced_source(self.fn, new_src)
         self._forget()
@@ -158,6 +162,11 @@ class JITFunction(Function, JITCallable):
         assert len(tree.body) == 1
         assert isinstance(tree.body[0], ast.FunctionDef)
         return tree
+
+    @property
+    def source_is_replaced(self) -> bool:
+        """True after `_unsafe_update_src`."""
+        return self._source_is_replaced
 
     @property
     def cache_key(self) -> str:
@@ -441,6 +450,8 @@ def _plain_globals(function: Callable[..., Any]) -> Iterator[tuple[tuple[str, in
 
 def _replaced_source(fn: Callable[..., Any], text: str) -> KernelSource:
     """The source of a function as if this text stood in the place of its own."""
+    from blocklang.frontend import KernelSource
+
     code = fn.__code__
     original = KernelSource.from_function(fn)
     # Lines of messages: the text starts where `def` does in the file.

@@ -1,49 +1,27 @@
-"""The stages in order: Block IR in, machine code out.
-
-    Block IR ─ passes ─▶ Tile IR ─ schedule, place ─▶ placed Tile IR ─ codegen ─▶ LLVM IR ─▶ object code
-
-`compile_kernel` is what the jit calls. Everything a person may want to read (the text of each stage,
-assembly, timings) is produced when it is asked for, by running the stages again, so that an ordinary
-compilation pays for nothing that nobody reads.
-"""
+"""The stages in order, run: `compile_kernel`, `compile_counted`, and the texts of `CompiledKernel`."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from blocklang.abi import AccessCounts, EventOperation, KernelAbi, SpaceUsage
 from blocklang.codegen.events import events_of
 from blocklang.codegen.kernel import emit_module
 from blocklang.codegen.objects import MachineCode, compile_module
+from blocklang.compiler.compiled import CompiledKernel, CompileOptions
 from blocklang.depth import deep_recursion
 from blocklang.ir.core import Kernel
 from blocklang.ir.rewriting import clone_kernel
 from blocklang.ir.types import PointerType, ScalarType, element_type, shape_of
-from blocklang.lazy import cached_property
 from blocklang.ops.events import DeviceAssert, DevicePrint, Event
 from blocklang.passes.pipeline import PipelineRun, run_device_passes, run_pipeline
 from blocklang.passes.plan_memory import memory_plan, scratch_bytes
-from blocklang.passes.schedule import Schedule, choose_schedule
+from blocklang.passes.schedule import choose_schedule
 from blocklang.target import Device, Target, current_target
 
-
-@dataclass(frozen=True)
-class CompileOptions:
-    """How to compile.
-
-    Attributes:
-        target: the CPU; None for the host, or what BLOCKLANG_CPU names.
-        schedule: makes the schedule; the default derives it from the kernel and the target.
-        verify: check the IR after every pass.
-        enable_fp_fusion: `a * b + c` of floats is rounded once (`blocklang.passes.fuse_multiply_adds`).
-    """
-
-    target: Target | None = None
-    schedule: Callable[[Kernel, Target], Schedule] = choose_schedule
-    verify: bool = False
-    enable_fp_fusion: bool = False
+_USUAL = CompileOptions()
 
 
 @dataclass(frozen=True)
@@ -65,107 +43,6 @@ class Stages:
     seconds: dict[str, float]
 
 
-@dataclass
-class CompiledKernel:
-    """A kernel's machine code, and what a launch and a reader need to know about it.
-
-    Attributes:
-        abi: the entry's symbol, arguments and memory plan.
-        object_code: a relocatable object file that defines the entry.
-        source: the Block IR it was compiled from.
-        seconds: how long each stage took.
-    """
-
-    abi: KernelAbi
-    object_code: bytes = field(repr=False)
-    source: Kernel = field(repr=False)
-    options: CompileOptions = field(repr=False)
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @cached_property
-    def forms(self) -> Stages:
-        """All IR forms as text."""
-        after: dict[str, str] = {}
-        run = _lower(self.source, self.options, lambda name, kernel: after.__setitem__(name, str(kernel)))
-        names = list(after)
-        return Stages(
-            block=after[names[names.index("lower_to_tile") - 1]],
-            tile=after["lower_to_tile"],
-            placed=after[names[-1]],
-            schedule=str(run.schedule),
-            after=after,
-            seconds=run.seconds,
-        )
-
-    @property
-    def stages(self) -> dict[str, str]:
-        """The text of each level and the schedule, by name."""
-        forms = self.forms
-        return {"block": forms.block, "tile": forms.tile, "placed": forms.placed, "schedule": forms.schedule}
-
-    @cached_property
-    def llvm_ir(self) -> str:
-        """The LLVM IR that the code generator wrote, before LLVM's passes."""
-        run = _lower(self.source, self.options, None)
-        return emit_module(run.kernel, _target(self.options), self.abi.name)
-
-    @cached_property
-    def machine_code(self) -> MachineCode:
-        return compile_module(self.llvm_ir, _target(self.options), assembly=True)
-
-    @property
-    def optimised_llvm_ir(self) -> str:
-        """The LLVM IR after LLVM's passes."""
-        return self.machine_code.optimised
-
-    @property
-    def assembly(self) -> str:
-        """The assembly of the object code."""
-        return self.machine_code.assembly
-
-
-def _target(options: CompileOptions) -> Target:
-    return options.target or current_target()
-
-
-def _lower(
-    source: Kernel,
-    options: CompileOptions,
-    observer: Callable[[str, Kernel], None] | None,
-    *,
-    share: bool = True,
-) -> PipelineRun:
-    return run_pipeline(
-        clone_kernel(source),
-        _target(options),
-        schedule=options.schedule,
-        verify_each=options.verify,
-        observer=observer,
-        enable_fp_fusion=options.enable_fp_fusion,
-        share=share,
-    )
-
-
-@deep_recursion()
-def compile_kernel(kernel: Kernel, *, options: CompileOptions = CompileOptions()) -> CompiledKernel:
-    """Compile a kernel of level block to machine code. The kernel is not changed.
-
-    Raises:
-        CompilationError: the kernel asks for what this target cannot do.
-    """
-    target = _target(options)
-    run = _lower(kernel, options, None)
-    symbol = f"blocklang_{kernel.name}"
-    seconds = dict(run.seconds)
-    started = time.perf_counter()
-    text = emit_module(run.kernel, target, symbol)
-    seconds["emit_llvm"] = time.perf_counter() - started
-    started = time.perf_counter()
-    code = compile_module(text, target)
-    seconds["llvm"] = time.perf_counter() - started
-    return CompiledKernel(_abi(run.kernel, symbol), code.object_code, kernel, options, seconds)
-
-
 @dataclass(frozen=True)
 class CountedKernel:
     """A kernel's machine code that also counts what it moves, for an emulated device.
@@ -183,10 +60,76 @@ class CountedKernel:
     usage: tuple[SpaceUsage, ...]
 
 
+def _target(options: CompileOptions) -> Target:
+    return options.target or current_target()
+
+
+def _lower(
+    source: Kernel,
+    options: CompileOptions,
+    observer: Callable[[str, Kernel], None] | None,
+    *,
+    share: bool = True,
+) -> PipelineRun:
+    return run_pipeline(
+        clone_kernel(source),
+        _target(options),
+        schedule=options.schedule or choose_schedule,
+        verify_each=options.verify,
+        observer=observer,
+        enable_fp_fusion=options.enable_fp_fusion,
+        share=share,
+    )
+
+
+def write_forms(source: Kernel, options: CompileOptions) -> Stages:
+    """Every form of a kernel of level block, as text."""
+    after: dict[str, str] = {}
+    run = _lower(source, options, lambda name, kernel: after.__setitem__(name, str(kernel)))
+    names = list(after)
+    return Stages(
+        block=after[names[names.index("lower_to_tile") - 1]],
+        tile=after["lower_to_tile"],
+        placed=after[names[-1]],
+        schedule=str(run.schedule),
+        after=after,
+        seconds=run.seconds,
+    )
+
+
+def write_llvm_ir(source: Kernel, options: CompileOptions, symbol: str) -> str:
+    """The LLVM IR of a kernel of level block, before LLVM's passes."""
+    run = _lower(source, options, None)
+    return emit_module(run.kernel, _target(options), symbol)
+
+
+def compile_llvm_ir(text: str, options: CompileOptions) -> MachineCode:
+    """What LLVM makes of a module, assembly included."""
+    return compile_module(text, _target(options), assembly=True)
+
+
 @deep_recursion()
-def compile_counted(
-    kernel: Kernel, device: Device, *, options: CompileOptions = CompileOptions()
-) -> CountedKernel:
+def compile_kernel(kernel: Kernel, *, options: CompileOptions = _USUAL) -> CompiledKernel:
+    """Compile a kernel of level block to machine code. The kernel is not changed.
+
+    Raises:
+        CompilationError: the kernel asks for what this target cannot do.
+    """
+    target = _target(options)
+    run = _lower(kernel, options, None)
+    symbol = f"blocklang_{kernel.name}"
+    seconds = dict(run.seconds)
+    started = time.perf_counter()
+    text = emit_module(run.kernel, target, symbol)
+    seconds["emit_llvm"] = time.perf_counter() - started
+    started = time.perf_counter()
+    code = compile_module(text, target)
+    seconds["llvm"] = time.perf_counter() - started
+    return CompiledKernel(_abi(run.kernel, symbol), code.object_code, lambda: kernel, options, seconds)
+
+
+@deep_recursion()
+def compile_counted(kernel: Kernel, device: Device, *, options: CompileOptions = _USUAL) -> CountedKernel:
     """Compile a kernel of level block as `compile_kernel` does, over the same memory plan, with counters.
 
     Raises:
