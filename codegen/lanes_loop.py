@@ -9,15 +9,21 @@ from __future__ import annotations
 import math
 
 from blocklang.codegen.emitter import llvm_scalar, llvm_type
-from blocklang.codegen.folds import Fold
+from blocklang.codegen.folds import PARTIALS, Fold
+from blocklang.codegen.lanes import memory_type
 from blocklang.codegen.loops import RegionEmitter
 from blocklang.codegen.values import Lane
 from blocklang.ir.core import Operation, Region, Value
 from blocklang.ir.declaration import Effect
 from blocklang.ir.types import I64, ScalarType
 from blocklang.ops.elementwise import Elementwise
-from blocklang.ops.memory import Offset
+from blocklang.ops.memory import Load, Offset
 from blocklang.ops.tile import InBounds, Lanes
+
+# What loops that only read ask for in advance. Measured on the sum of 2^26 floats: 18.1 ms with 512 bytes, 20
+# without, 18.7 with 2 KB, 22 with 8 KB.
+PREFETCH_BYTES = 512
+LONG_BYTES = 1 << 13  # shorter stretches end before that pays
 
 
 class LanesLoop:
@@ -33,8 +39,17 @@ class LanesLoop:
         types = [t for r in op.results if isinstance(t := r.type, ScalarType)]
         for combine in op.combines:
             count = 2 if combine.startswith("arg") else 1
-            self.folds.append(Fold(emitter.lanes, combine, types[:count], self.width))
+            fold = Fold(emitter.lanes, combine, types[:count], self.width)
+            assert not fold.ordered or fold.lanes == PARTIALS or op.extent <= op.width
+            self.folds.append(fold)
             types = types[count:]
+        self.prefetch = PREFETCH_BYTES if self._is_long() else 0
+
+    def _is_long(self) -> bool:
+        """True for a fold of so many bytes that what it reads hardly comes from the first cache."""
+        reads = (op for op in self.op.body.ops if isinstance(op, Load))
+        size = max((memory_type(op.result.type).bytes for op in reads), default=0)
+        return bool(self.folds) and self.op.extent * size >= LONG_BYTES
 
     def run(self) -> None:
         if len(self.folds) == 1 and self.folds[0].can_guess() and self._can_repeat():
@@ -133,6 +148,8 @@ class LanesLoop:
     ) -> list[str]:
         """One loop over [low, high): all lanes live, or masked to the lanes below the loop's end."""
         emit = self.emit
+        if self.width and _is_one_step(low, high, step):
+            return self.step(low, state, assumed, {}, masked=masked)
         header, inside, done = emit.new_block("lanes"), emit.new_block("body"), emit.new_block("done")
         splats = self.splat_uniform_operands() if self.width else {}
         before = emit.block
@@ -143,26 +160,43 @@ class LanesLoop:
         phis = [emit.phi(kind, [(text, before)]) for kind, text in zip(kinds, state, strict=True)]
         emit.branch_if(emit.op(f"icmp slt i64 {index.name}, {high}"), inside, done)
         emit.start(inside)
-        emitter = self.emitter.nested(width=self.width, live=None, assumed=frozenset(assumed), splats=splats)
-        live = None
-        if masked:
-            live = emitter.lanes.range_mask(index.name, "0", self.high)
-            emitter.lanes.live = live
-        emitter.values[self.op.body.args[0]] = self.index_lane(index.name)
-        yielded = [emitter.lanes.vector(lane) for lane in emitter.region(self.op.body)]
-        following: list[str] = []
-        for fold in self.folds:
-            count = len(fold.types)
-            own = [p.name for p in phis[len(following) : len(following) + count]]
-            following += fold.step(
-                own, yielded[len(following) : len(following) + count], live.text if live else None
-            )
+        following = self.step(index.name, [p.name for p in phis], assumed, splats, masked=masked)
         for phi, text in zip(phis, following, strict=True):
             phi.add(text, emit.block)
         index.add(emit.op(f"add i64 {index.name}, {step}"), emit.block)
         emit.branch(header)
         emit.start(done)
         return [p.name for p in phis]
+
+    def step(
+        self,
+        index: str,
+        state: list[str],
+        assumed: frozenset[InBounds],
+        splats: dict[str, str],
+        *,
+        masked: bool,
+    ) -> list[str]:
+        """One step, from `index` on; returns what is folded so far."""
+        emitter = self.emitter.nested(
+            width=self.width,
+            live=None,
+            assumed=self.emitter.lanes.assumed | assumed,
+            splats=splats,
+            prefetch=0 if masked else self.prefetch,
+        )
+        live = None
+        if masked:
+            live = emitter.lanes.range_mask(index, "0", self.high)
+            emitter.lanes.live = live
+        emitter.values[self.op.body.args[0]] = self.index_lane(index)
+        yielded = [emitter.lanes.vector(lane) for lane in emitter.region(self.op.body)]
+        following: list[str] = []
+        for fold in self.folds:
+            first, count = len(following), len(fold.types)
+            own, new = state[first : first + count], yielded[first : first + count]
+            following += fold.step(own, new, live.text if live else None)
+        return following
 
     def index_lane(self, name: str) -> Lane:
         """The loop's index: every step starts a whole number of vectors after `low`."""
@@ -217,6 +251,10 @@ class LanesLoop:
             own = fold.narrow(own)
             results += [Lane(text, type) for text, type in zip(own, fold.types, strict=True)]
         self.emitter.values.update(zip(self.op.results, results, strict=True))
+
+
+def _is_one_step(low: str, high: str, step: int) -> bool:
+    return _is_number(low) and _is_number(high) and 0 < int(high) - int(low) <= step
 
 
 def _is_number(text: str) -> bool:

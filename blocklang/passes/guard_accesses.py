@@ -586,7 +586,7 @@ def _slow_down(root: Operation) -> None:
     for op in (root, *(o for region in root.regions for o in region.walk())):
         if isinstance(op, Lanes):
             ordered = any(c == "sum" for c in op.combines)
-            op.attributes["width"] = 32 if ordered else 1
+            op.attributes["width"] = min(op.width, 32) if ordered else 1
 
 
 def _split_wrapping_loops(root: Operation) -> None:

@@ -273,11 +273,9 @@ class _Chooser:
         vectors = 2 if dear and self.target.vector_registers <= 16 else 4
         width = self.target.vector_bytes // widest * vectors
         if _is_float_sum(op):
-            return (
-                max(32, min(width, 64))
-                if self.must_fold_along_lanes(op)
-                else min(width, _power_of_two(extent))
-            )
+            if not self.must_fold_along_lanes(op):
+                return min(width, _power_of_two(extent))
+            return min(max(32, min(width, 64)), max(_power_of_two(extent), 2))
         return max(1, min(width, _power_of_two(extent), 64))
 
     def fused(self, op: Iterate) -> Iterator[tuple[Iterate, IndexMap]]:
