@@ -36,6 +36,14 @@ def memory_type(type: Type) -> ScalarType | PointerType:
 
 
 @dataclass
+class RunningState:
+    """The last results of a scan so far, each in every lane, and the condition that there are none."""
+
+    last: list[str]
+    is_first: str
+
+
+@dataclass
 class LaneEmitter:
     """Emits operations for `width` lanes at a time.
 
@@ -44,6 +52,8 @@ class LaneEmitter:
         live: the lanes that exist at all (a mask), or None if all do.
         assumed: masks known to hold in every lane here.
         splats: vectors of uniform registers that were made before the loop.
+        running: per operation that scans lanes, what it carries from step to step, and whether this step is
+            the first.
         prefetch: bytes that loads of consecutive elements ask for in advance, 0 for none.
     """
 
@@ -55,6 +65,7 @@ class LaneEmitter:
     assumed: frozenset[Operation] = frozenset()
     buffers: dict[Value, Memory] = field(default_factory=dict)
     splats: dict[str, str] = field(default_factory=dict)
+    running: dict[Operation, RunningState] = field(default_factory=dict)
     prefetch: int = 0
 
     # ---- representations ----

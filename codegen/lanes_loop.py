@@ -10,14 +10,16 @@ import math
 
 from blocklang.codegen.emitter import llvm_scalar, llvm_type
 from blocklang.codegen.folds import PARTIALS, Fold
-from blocklang.codegen.lanes import memory_type
+from blocklang.codegen.lanes import RunningState, memory_type
 from blocklang.codegen.loops import RegionEmitter
+from blocklang.codegen.scan import RunningLanes
 from blocklang.codegen.values import Lane
 from blocklang.ir.core import Operation, Region, Value
 from blocklang.ir.declaration import Effect
 from blocklang.ir.types import I64, ScalarType
 from blocklang.ops.elementwise import Elementwise
 from blocklang.ops.memory import Load, Offset
+from blocklang.ops.scan import Running
 from blocklang.ops.tile import InBounds, Lanes
 
 # What loops that only read ask for in advance. Measured on the sum of 2^26 floats: 18.1 ms with 512 bytes, 20
@@ -43,6 +45,11 @@ class LanesLoop:
             assert not fold.ordered or fold.lanes == PARTIALS or op.extent <= op.width
             self.folds.append(fold)
             types = types[count:]
+        self.runs = [
+            (inner, RunningLanes(emitter, inner, self.width))
+            for inner in op.body.ops
+            if isinstance(inner, Running) and self.width
+        ]
         self.prefetch = PREFETCH_BYTES if self._is_long() else 0
 
     def _is_long(self) -> bool:
@@ -96,6 +103,12 @@ class LanesLoop:
         ]
 
     def vector_loops(self, state: list[str]) -> list[str]:
+        """The folded lanes, from the starts of the folds."""
+        folded = len(state)
+        carried = [text for _, lanes in self.runs for text in lanes.start()]
+        return self.all_steps([*state, *carried])[:folded]
+
+    def all_steps(self, state: list[str]) -> list[str]:
         emit, width = self.emit, self.width
         bounds = self.bounds()
         start, full_high = self.low, self.high
@@ -157,6 +170,7 @@ class LanesLoop:
         emit.start(header)
         index = emit.phi("i64", [(low, before)])
         kinds = [llvm_type(t, f.lanes) for f in self.folds for t in f.accumulator_types()]
+        kinds += [llvm_type(t, self.width) for _, lanes in self.runs for t in lanes.types]
         phis = [emit.phi(kind, [(text, before)]) for kind, text in zip(kinds, state, strict=True)]
         emit.branch_if(emit.op(f"icmp slt i64 {index.name}, {high}"), inside, done)
         emit.start(inside)
@@ -177,12 +191,14 @@ class LanesLoop:
         *,
         masked: bool,
     ) -> list[str]:
-        """One step, from `index` on; returns what is folded so far."""
+        """One step, from `index` on; returns what is folded and carried so far."""
+        running = self.running_states(index, state)
         emitter = self.emitter.nested(
             width=self.width,
             live=None,
             assumed=self.emitter.lanes.assumed | assumed,
             splats=splats,
+            running=running,
             prefetch=0 if masked else self.prefetch,
         )
         live = None
@@ -196,7 +212,22 @@ class LanesLoop:
             first, count = len(following), len(fold.types)
             own, new = state[first : first + count], yielded[first : first + count]
             following += fold.step(own, new, live.text if live else None)
-        return following
+        return following + [text for run in running.values() for text in run.last]
+
+    def running_states(self, index: str, state: list[str]) -> dict[Operation, RunningState]:
+        """What the scans of the body have carried to the step from `index` on."""
+        states: dict[Operation, RunningState] = {}
+        if not self.runs:
+            return states
+        if _is_number(index) and _is_number(self.low):
+            is_first = str(index == self.low).lower()
+        else:
+            is_first = self.emit.op(f"icmp eq i64 {index}, {self.low}")
+        rest = state[sum(len(f.types) for f in self.folds) :]
+        for op, lanes in self.runs:
+            count = len(lanes.types)
+            states[op], rest = RunningState(rest[:count], is_first), rest[count:]
+        return states
 
     def index_lane(self, name: str) -> Lane:
         """The loop's index: every step starts a whole number of vectors after `low`."""
