@@ -28,6 +28,8 @@ from blocklang.ops.memory import Load, Offset
 from blocklang.ops.tile import BufferOp, Group, InBounds, Lanes, Memory, Read, Write
 from blocklang.target import Target
 
+MAXIMUM_OPERATIONS = 48  # of a lane: each row of a square has code of its own
+
 
 def transposed(emit: Emitter, kind: str, vectors: Sequence[str]) -> list[str]:
     """The columns of a square of lanes: blocks off the diagonal change places, ever smaller ones."""
@@ -81,6 +83,8 @@ def find_turned_nest(op: Group, buffers: dict[Value, Memory], target: Target) ->
     others = [o for o in (*op.body.ops, *loop.body.ops) if o is not loop and o not in writes]
     allowed = (Constant, Elementwise, InBounds, Load, Offset, Read)
     if len(writes) != 1 or not all(o.is_terminator or isinstance(o, allowed) for o in others):
+        return None
+    if len(others) > MAXIMUM_OPERATIONS:
         return None
     if any(_is_inside(v, op.body) for v in (loop.low, loop.high)):
         return None
