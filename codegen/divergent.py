@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 from blocklang.codegen.emitter import Phi, llvm_type, splat_constant, vector_of
 from blocklang.codegen.values import Lane
-from blocklang.ir.core import Operation, Region
+from blocklang.ir.core import Operation, Region, Value
 from blocklang.ir.types import I1, PointerType, ScalarType, Type
 from blocklang.ops.control import For, If, While
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import FUNCTIONS, Div, Elementwise, IntegerDiv, Rem
 
 if TYPE_CHECKING:
+    from blocklang.codegen.lanes import LaneEmitter
     from blocklang.codegen.loops import RegionEmitter
 
 FEW = 8  # operations of an arm that cost less than asking whether a lane takes it
@@ -76,16 +77,17 @@ def divergent_while(emitter: RegionEmitter, op: While) -> None:
     recomputes = all(
         o.is_terminator or (isinstance(o, (Elementwise, Constant)) and not o.effects) for o in op.before.ops
     )
-    inits = [lanes.vector(emitter.values[v]) for v in op.inits]
+    handed_on = _handed_on(op) if recomputes else set(op.before.args)
+    shared = _shared(emitter, op) - handed_on
+    widths = [0 if arg in shared else lanes.width for arg in op.before.args]
+    inits = [_held(lanes, emitter.values[v], w) for v, w in zip(op.inits, widths, strict=True)]
     header, body, done = emit.new_block("while"), emit.new_block("body"), emit.new_block("done")
     start, before = mask.start(lanes.live), emit.block
     emit.branch(header)
     emit.start(header)
     mask.phi = emit.phi(mask.kind, [(start, before)])
-    phis = [
-        emit.phi(llvm_type(v.type, lanes.width), [(x, before)]) for v, x in zip(op.inits, inits, strict=True)
-    ]
-    carried = [Lane(p.name, v.type, lanes.width) for p, v in zip(phis, op.inits, strict=True)]
+    phis = [emit.phi(llvm_type(x.type, x.width), [(x.text, before)]) for x in inits]
+    carried = [Lane(p.name, x.type, x.width) for p, x in zip(phis, inits, strict=True)]
     kept = (
         []
         if recomputes
@@ -95,7 +97,7 @@ def divergent_while(emitter: RegionEmitter, op: While) -> None:
     inner = emitter.nested(live=live)
     emitter.values.update(zip(op.before.args, carried, strict=True))
     condition, *handed = inner.region(op.before)
-    passed = [Lane(lanes.vector(v), v.type, lanes.width) for v in handed]
+    passed = [v if v.is_uniform and not kept else _held(lanes, v, lanes.width) for v in handed]
     if kept:
         passed = [_select(emitter, live, v.type, v.text, k.name) for v, k in zip(passed, kept, strict=True)]
     going = mask.narrowed(Lane(lanes.vector(condition), I1, lanes.width))
@@ -104,15 +106,71 @@ def divergent_while(emitter: RegionEmitter, op: While) -> None:
     emit.start(body)
     emitter.values.update(zip(op.after.args, passed, strict=True))
     inner = emitter.nested(live=still)
-    yielded = [inner.lanes.vector(v) for v in inner.region(op.after)]
-    for phi, old, new in zip(phis, carried, yielded, strict=True):
-        phi.add(_select(emitter, still, old.type, new, old.text).text, emit.block)
+    results = inner.region(op.after)
+    yielded = [_held(inner.lanes, v, w) for v, w in zip(results, widths, strict=True)]
+    for arg, phi, old, new in zip(op.before.args, phis, carried, yielded, strict=True):
+        chosen = _select(emitter, still, old.type, new.text, old.text) if arg in handed_on else new
+        phi.add(chosen.text, emit.block)
     for k, v in zip(kept, passed, strict=not recomputes):
         k.add(v.text, emit.block)
     mask.phi.add(going, emit.block)
     emit.branch(header)
     emit.start(done)
     emitter.values.update(zip(op.outputs, passed, strict=True))
+
+
+def _held(lanes: LaneEmitter, value: Lane, width: int) -> Lane:
+    """A value as a vector of `width` lanes, or as the scalar that it is."""
+    return Lane(lanes.vector(value) if width else value.text, value.type, width)
+
+
+def _shared(emitter: RegionEmitter, op: While) -> set[Value]:
+    """What the loop carries that is one number in all lanes that are still there: it starts so, and each
+    round makes it from such numbers.
+    """
+    starts = zip(op.before.args, op.inits, strict=True)
+    shared = {arg for arg, init in starts if emitter.values[init].is_uniform}
+    inside = {v for region in op.regions for v in region.args}
+    inside |= {r for region in op.regions for o in region.walk() for r in o.results}
+    before, after = op.before.terminator, op.after.terminator
+    assert before is not None
+    assert after is not None
+    while True:
+        known = set(shared)
+
+        def is_known(value: Value, known: set[Value] = known) -> bool:
+            outer = emitter.values.get(value)
+            return value in known if value in inside else outer is not None and outer.is_uniform
+
+        for region, passed in ((op.before, None), (op.after, before.values)):
+            if passed is not None:
+                known |= {arg for arg, v in zip(region.args, passed, strict=True) if is_known(v)}
+            for inner in region.ops:
+                simple = isinstance(inner, (Elementwise, Constant)) and not inner.effects
+                if simple and all(is_known(v) for v in inner.operands):
+                    known |= set(inner.results)
+        ends = zip(op.before.args, after.operands, strict=True)
+        still = {arg for arg, v in ends if arg in shared and is_known(v)}
+        if still == shared:
+            return shared
+        shared = still
+
+
+def _handed_on(op: While) -> set[Value]:
+    """What the loop carries that lanes which have left must keep: results that are read depend on it. What
+    only the other lanes' condition depends on may go on.
+    """
+    end = op.before.terminator
+    assert end is not None
+    stack = [v for v, output in zip(end.values, op.outputs, strict=True) if output.uses]
+    found: set[Value] = set()
+    while stack:
+        value = stack.pop()
+        inner = value.defining_op
+        if value not in found:
+            found.add(value)
+            stack += inner.operands if inner is not None and inner.parent is op.before else []
+    return found & set(op.before.args)
 
 
 def divergent_for(emitter: RegionEmitter, op: For) -> None:

@@ -31,9 +31,10 @@ class Fold:
         self.ordered = combine == "sum" and element.is_float
         # Not every 8-bit float has a NaN to start an extremum from.
         self.wide = F32 if element.is_float8 or (self.ordered and element.is_small_float) else element
-        self.lanes = PARTIALS if self.ordered else width
+        # Of a row that fits one step of fewer lanes the other partials stay +0.0, which changes no sum.
+        self.lanes = min(PARTIALS, width) if self.ordered else width
         self.guessing = False  # see `guess`
-        assert not self.ordered or (width > 0 and width % PARTIALS == 0), "each step meets every partial"
+        assert not self.ordered or (width > 1 and width % self.lanes == 0), "each step meets every partial"
 
     def context(self, width: int) -> Context:
         return Context(self.emit, self.emitter.target, width)

@@ -15,8 +15,9 @@ from blocklang.codegen.lanes import LaneEmitter
 from blocklang.codegen.lanes_loop import lanes_loop
 from blocklang.codegen.loops import Hook, RegionEmitter
 from blocklang.codegen.memoise import forget_earlier_launches, memoise
-from blocklang.codegen.scan import scan_buffers
+from blocklang.codegen.scan import running_lanes, scan_buffers
 from blocklang.codegen.sort import sort_buffer
+from blocklang.codegen.squares import find_turned_nest, turned_nest
 from blocklang.codegen.tile_product import ask_for_tiles
 from blocklang.codegen.tree import tree_reduce
 from blocklang.codegen.values import Lane
@@ -26,8 +27,8 @@ from blocklang.ops.atomics import AtomicCas, AtomicRmw, Fence
 from blocklang.ops.creation import NumPrograms, ProgramId
 from blocklang.ops.events import DeviceAssert, DevicePrint
 from blocklang.ops.order import HistogramBuffer, SortBuffer
-from blocklang.ops.scan import ScanBuffers
-from blocklang.ops.tile import BufferOp, ContractBuffers, Lanes, Memoise, TreeReduce
+from blocklang.ops.scan import Running, ScanBuffers
+from blocklang.ops.tile import BufferOp, ContractBuffers, Group, Lanes, Memoise, TreeReduce
 from blocklang.target import Target
 
 _ADDRESS = PointerType(U8)  # the type of a buffer's address; accesses bring their own element type
@@ -50,11 +51,21 @@ def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
     def grid_value(emitter: RegionEmitter, op: Operation) -> None:
         emitter.values[op.result] = grid[op.__class__, op.attributes["axis"]]
 
+    def group(emitter: RegionEmitter, op: Operation) -> None:
+        assert isinstance(op, Group)
+        nest = find_turned_nest(op, lanes.buffers, target)
+        if nest is not None:
+            turned_nest(emitter, nest)
+        else:
+            emitter.group(op)
+
     events = Events(kernel)
     hooks: dict[type[Operation], Hook] = {
         Lanes: lanes_loop,
+        Group: group,
         TreeReduce: tree_reduce,
         ScanBuffers: scan_buffers,
+        Running: running_lanes,
         ContractBuffers: contract_buffers,
         Memoise: memoise,
         SortBuffer: sort_buffer,

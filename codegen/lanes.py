@@ -26,12 +26,21 @@ from blocklang.target import Target
 
 TRUE = Lane("true", I1)
 FALSE = Lane("false", I1)
+LINE_BYTES = 64  # of a cache line
 
 
 def memory_type(type: Type) -> ScalarType | PointerType:
     """The type of an element in memory: a bool is a byte."""
     element = element_type(type)
     return U8 if element == I1 else element
+
+
+@dataclass
+class RunningState:
+    """The last results of a scan so far, each in every lane, and the condition that there are none."""
+
+    last: list[str]
+    is_first: str
 
 
 @dataclass
@@ -43,6 +52,9 @@ class LaneEmitter:
         live: the lanes that exist at all (a mask), or None if all do.
         assumed: masks known to hold in every lane here.
         splats: vectors of uniform registers that were made before the loop.
+        running: per operation that scans lanes, what it carries from step to step, and whether this step is
+            the first.
+        prefetch: bytes that loads of consecutive elements ask for in advance, 0 for none.
     """
 
     emit: Emitter
@@ -53,6 +65,8 @@ class LaneEmitter:
     assumed: frozenset[Operation] = frozenset()
     buffers: dict[Value, Memory] = field(default_factory=dict)
     splats: dict[str, str] = field(default_factory=dict)
+    running: dict[Operation, RunningState] = field(default_factory=dict)
+    prefetch: int = 0
 
     # ---- representations ----
 
@@ -115,6 +129,8 @@ class LaneEmitter:
                 self.emit.do("fence acq_rel")
             case Load():
                 self.values[op.result] = self.load(op)
+                if self.prefetch:
+                    self.ask_for_more(self.get(op.pointer), memory_type(op.result.type).bytes)
             case Store():
                 self.store(self.get(op.pointer), self.get(op.value), self.mask_of(op.mask), op)
             case Read():
@@ -340,6 +356,15 @@ class LaneEmitter:
                     f"select {kind} {self.vector(mask)}, {kind} {text}, {kind} {self.vector(other)}"
                 )
         return Lane(text, type, self.width)
+
+    def ask_for_more(self, pointer: Lane, size: int) -> None:
+        """Prefetch the lines that a load of consecutive elements will meet some steps on."""
+        if pointer.step != str(size):
+            return
+        for line in range(0, self.width * size, LINE_BYTES):
+            place = self.emit.offset(pointer.text, line + self.prefetch)
+            arguments = [("ptr", place), ("i32", "0"), ("i32", "3"), ("i32", "1")]  # to read; keep; data
+            self.emit.call("void", "llvm.prefetch.p0", arguments)
 
     def masked_load(
         self, vector: str, pointer: str, align: int, mask: str, passthru: str, element: Type

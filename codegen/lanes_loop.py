@@ -9,15 +9,23 @@ from __future__ import annotations
 import math
 
 from blocklang.codegen.emitter import llvm_scalar, llvm_type
-from blocklang.codegen.folds import Fold
+from blocklang.codegen.folds import PARTIALS, Fold
+from blocklang.codegen.lanes import RunningState, memory_type
 from blocklang.codegen.loops import RegionEmitter
+from blocklang.codegen.scan import RunningLanes
 from blocklang.codegen.values import Lane
 from blocklang.ir.core import Operation, Region, Value
 from blocklang.ir.declaration import Effect
 from blocklang.ir.types import I64, ScalarType
 from blocklang.ops.elementwise import Elementwise
-from blocklang.ops.memory import Offset
+from blocklang.ops.memory import Load, Offset
+from blocklang.ops.scan import Running
 from blocklang.ops.tile import InBounds, Lanes
+
+# What loops that only read ask for in advance. Measured on the sum of 2^26 floats: 18.1 ms with 512 bytes, 20
+# without, 18.7 with 2 KB, 22 with 8 KB.
+PREFETCH_BYTES = 512
+LONG_BYTES = 1 << 13  # shorter stretches end before that pays
 
 
 class LanesLoop:
@@ -33,8 +41,22 @@ class LanesLoop:
         types = [t for r in op.results if isinstance(t := r.type, ScalarType)]
         for combine in op.combines:
             count = 2 if combine.startswith("arg") else 1
-            self.folds.append(Fold(emitter.lanes, combine, types[:count], self.width))
+            fold = Fold(emitter.lanes, combine, types[:count], self.width)
+            assert not fold.ordered or fold.lanes == PARTIALS or op.extent <= op.width
+            self.folds.append(fold)
             types = types[count:]
+        self.runs = [
+            (inner, RunningLanes(emitter, inner, self.width))
+            for inner in op.body.ops
+            if isinstance(inner, Running) and self.width
+        ]
+        self.prefetch = PREFETCH_BYTES if self._is_long() else 0
+
+    def _is_long(self) -> bool:
+        """True for a fold of so many bytes that what it reads hardly comes from the first cache."""
+        reads = (op for op in self.op.body.ops if isinstance(op, Load))
+        size = max((memory_type(op.result.type).bytes for op in reads), default=0)
+        return bool(self.folds) and self.op.extent * size >= LONG_BYTES
 
     def run(self) -> None:
         if len(self.folds) == 1 and self.folds[0].can_guess() and self._can_repeat():
@@ -81,6 +103,12 @@ class LanesLoop:
         ]
 
     def vector_loops(self, state: list[str]) -> list[str]:
+        """The folded lanes, from the starts of the folds."""
+        folded = len(state)
+        carried = [text for _, lanes in self.runs for text in lanes.start()]
+        return self.all_steps([*state, *carried])[:folded]
+
+    def all_steps(self, state: list[str]) -> list[str]:
         emit, width = self.emit, self.width
         bounds = self.bounds()
         start, full_high = self.low, self.high
@@ -133,6 +161,8 @@ class LanesLoop:
     ) -> list[str]:
         """One loop over [low, high): all lanes live, or masked to the lanes below the loop's end."""
         emit = self.emit
+        if self.width and _is_one_step(low, high, step):
+            return self.step(low, state, assumed, {}, masked=masked)
         header, inside, done = emit.new_block("lanes"), emit.new_block("body"), emit.new_block("done")
         splats = self.splat_uniform_operands() if self.width else {}
         before = emit.block
@@ -140,29 +170,64 @@ class LanesLoop:
         emit.start(header)
         index = emit.phi("i64", [(low, before)])
         kinds = [llvm_type(t, f.lanes) for f in self.folds for t in f.accumulator_types()]
+        kinds += [llvm_type(t, self.width) for _, lanes in self.runs for t in lanes.types]
         phis = [emit.phi(kind, [(text, before)]) for kind, text in zip(kinds, state, strict=True)]
         emit.branch_if(emit.op(f"icmp slt i64 {index.name}, {high}"), inside, done)
         emit.start(inside)
-        emitter = self.emitter.nested(width=self.width, live=None, assumed=frozenset(assumed), splats=splats)
-        live = None
-        if masked:
-            live = emitter.lanes.range_mask(index.name, "0", self.high)
-            emitter.lanes.live = live
-        emitter.values[self.op.body.args[0]] = self.index_lane(index.name)
-        yielded = [emitter.lanes.vector(lane) for lane in emitter.region(self.op.body)]
-        following: list[str] = []
-        for fold in self.folds:
-            count = len(fold.types)
-            own = [p.name for p in phis[len(following) : len(following) + count]]
-            following += fold.step(
-                own, yielded[len(following) : len(following) + count], live.text if live else None
-            )
+        following = self.step(index.name, [p.name for p in phis], assumed, splats, masked=masked)
         for phi, text in zip(phis, following, strict=True):
             phi.add(text, emit.block)
         index.add(emit.op(f"add i64 {index.name}, {step}"), emit.block)
         emit.branch(header)
         emit.start(done)
         return [p.name for p in phis]
+
+    def step(
+        self,
+        index: str,
+        state: list[str],
+        assumed: frozenset[InBounds],
+        splats: dict[str, str],
+        *,
+        masked: bool,
+    ) -> list[str]:
+        """One step, from `index` on; returns what is folded and carried so far."""
+        running = self.running_states(index, state)
+        emitter = self.emitter.nested(
+            width=self.width,
+            live=None,
+            assumed=self.emitter.lanes.assumed | assumed,
+            splats=splats,
+            running=running,
+            prefetch=0 if masked else self.prefetch,
+        )
+        live = None
+        if masked:
+            live = emitter.lanes.range_mask(index, "0", self.high)
+            emitter.lanes.live = live
+        emitter.values[self.op.body.args[0]] = self.index_lane(index)
+        yielded = [emitter.lanes.vector(lane) for lane in emitter.region(self.op.body)]
+        following: list[str] = []
+        for fold in self.folds:
+            first, count = len(following), len(fold.types)
+            own, new = state[first : first + count], yielded[first : first + count]
+            following += fold.step(own, new, live.text if live else None)
+        return following + [text for run in running.values() for text in run.last]
+
+    def running_states(self, index: str, state: list[str]) -> dict[Operation, RunningState]:
+        """What the scans of the body have carried to the step from `index` on."""
+        states: dict[Operation, RunningState] = {}
+        if not self.runs:
+            return states
+        if _is_number(index) and _is_number(self.low):
+            is_first = str(index == self.low).lower()
+        else:
+            is_first = self.emit.op(f"icmp eq i64 {index}, {self.low}")
+        rest = state[sum(len(f.types) for f in self.folds) :]
+        for op, lanes in self.runs:
+            count = len(lanes.types)
+            states[op], rest = RunningState(rest[:count], is_first), rest[count:]
+        return states
 
     def index_lane(self, name: str) -> Lane:
         """The loop's index: every step starts a whole number of vectors after `low`."""
@@ -217,6 +282,10 @@ class LanesLoop:
             own = fold.narrow(own)
             results += [Lane(text, type) for text, type in zip(own, fold.types, strict=True)]
         self.emitter.values.update(zip(self.op.results, results, strict=True))
+
+
+def _is_one_step(low: str, high: str, step: int) -> bool:
+    return _is_number(low) and _is_number(high) and 0 < int(high) - int(low) <= step
 
 
 def _is_number(text: str) -> bool:

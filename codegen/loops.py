@@ -54,8 +54,6 @@ class RegionEmitter:
                 self.while_loop(op)
             case If():
                 self.conditional(op)
-            case Group():
-                self.group(op)
             case _ if op.__class__ in self.hooks:
                 self.hooks[op.__class__](self, op)
             case _:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 
 from blocklang.codegen.emitter import splat_constant, vector_of
 from blocklang.codegen.loops import RegionEmitter
+from blocklang.codegen.squares import transposed
 from blocklang.ir.core import Operation
 from blocklang.ir.types import ScalarType
 from blocklang.ops.order import SortBuffer, has_negative_zero, key_type, nan_bits, padded_row, top_bits
@@ -325,7 +326,7 @@ class _Sorter:
             vectors.append(emit.op(f"load {kind}, ptr {place}, align {self.size}"))
         position = emit.add(emit.mul(column, self.height), row)
         first = emit.offset(output, emit.mul(position, self.size))
-        for i, key in enumerate(self.transposed(vectors)):
+        for i, key in enumerate(transposed(emit, kind, vectors)):
             bits = self.keys.to_element(key, tile)
             target = emit.offset(first, i * self.height * self.size)
             store = f"store {kind} {bits}, ptr {target}, align {self.size}"
@@ -336,26 +337,6 @@ class _Sorter:
             # behind the buffer.
             exists = emit.op(f"icmp slt i64 {emit.add(position, i * self.height)}, {self.wanted}")
             self.emitter.lanes.when(exists, lambda text=store: emit.do(text))  # type: ignore[misc]
-
-    def transposed(self, vectors: list[str]) -> list[str]:
-        """The columns of a square of lanes: blocks off the diagonal change places, ever smaller ones."""
-        count = len(vectors)
-        current = list(vectors)
-        distance = count // 2
-        while distance:
-            for i in range(count):
-                if i & distance:
-                    continue
-                a, b = current[i], current[i + distance]
-                lanes = range(count)
-                current[i] = self.shuffled(
-                    a, b, [count + lane - distance if lane & distance else lane for lane in lanes]
-                )
-                current[i + distance] = self.shuffled(
-                    a, b, [count + lane if lane & distance else lane + distance for lane in lanes]
-                )
-            distance //= 2
-        return current
 
     # ---- inside columns ----
 

@@ -17,6 +17,7 @@ from blocklang.ir.types import ScalarType, element_type, shape_of
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import Add, Cast, Mul, Sub
 from blocklang.ops.memory import Offset
+from blocklang.ops.scan import Running
 from blocklang.ops.tile import Iterate
 
 Strides = tuple[int | None, ...]
@@ -108,6 +109,8 @@ class LaneStrides:
 
 
 def _combine(op: Operation, known: dict[Value, LaneForm], rank: int) -> LaneForm:
+    if isinstance(op, Running):  # differs from lane to lane, even of equal lanes
+        return _unknown(rank)
     uniform = LaneForm((0,) * rank)
     operands = [known.get(v, uniform) for v in op.operands]
     form = _combined_strides(op, operands, rank)

@@ -88,6 +88,13 @@ def scan_buffers(op: ops.ScanBuffers, machine: Machine) -> None:
         buffer.set_matrix(lanes)
 
 
+@evaluates(ops.Running)
+def running(op: ops.Running, machine: Machine) -> list[Array]:
+    combine = region_combiner(machine, op.combiner)
+    lanes = [np.broadcast_to(machine[v], machine.lanes) for v in op.inputs]
+    return scan_lanes(combine, lanes, len(machine.lanes) - 1)
+
+
 @evaluates(ops.MapElementwise)
 def map_elementwise(op: ops.MapElementwise, machine: Machine) -> list[Array]:
     shape = machine[op.inputs[0]].shape

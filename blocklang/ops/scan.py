@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from blocklang.ir.core import Operation, Region, Value
 from blocklang.ir.declaration import Effect, attribute, operand, operation, region, result
 from blocklang.ir.types import element_type, shape_of
-from blocklang.ops.constraints import Block, Buffer
-from blocklang.ops.tile import PLACED, TileOperation
+from blocklang.ops.constraints import Block, Buffer, ScalarOrPointer
+from blocklang.ops.tile import PLACED, TILE, TileOperation
 
 GROUP = 16  # neighbours that a scan combines in rounds
 
@@ -65,6 +65,31 @@ class Scan(Operation):
             raise ValueError("inputs must have one shape")
         if not 0 <= self.axis < len(shape_of(types[0])):
             raise ValueError(f"axis {self.axis} is out of range for rank {len(shape_of(types[0]))}")
+        _check_combiner(self.inputs, self.combiner)
+
+
+@operation("running")
+class Running(TileOperation):
+    """One lane of a scan along the last axis, forwards, of the iteration space around it: the results of
+    the lanes up to the own one. In placed form that axis is the index of the `lanes` loop around, which
+    starts at 0.
+
+    %y = running %x : f32 {
+      (%a: f32, %b: f32):
+      %c = add %a, %b : f32
+      yield %c
+    }
+    """
+
+    inputs = operand(ScalarOrPointer, variadic=True)
+    outputs = result(variadic=True)
+    combiner = region()
+    effects = frozenset({Effect.READ_BUFFER})  # of what the lanes before have left: it stays in its loop
+    levels = TILE | PLACED
+
+    def verify_op(self) -> None:
+        if [r.type for r in self.results] != [v.type for v in self.inputs]:
+            raise ValueError("results have the types of the inputs")
         _check_combiner(self.inputs, self.combiner)
 
 

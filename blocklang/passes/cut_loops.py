@@ -72,6 +72,7 @@ from blocklang.ir.types import I64
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import Add, Compare, IntegerDiv, Rem, Select
 from blocklang.ops.memory import Load
+from blocklang.ops.scan import Running
 from blocklang.ops.tile import Group, Lanes
 
 MAXIMUM_PARTS = 16  # of one loop
@@ -86,6 +87,8 @@ def cut_loops(kernel: Kernel) -> None:
         loop = pending.pop()
         ends = _ends(loop)
         if ends is None or loop.results or parts[loop] >= MAXIMUM_PARTS:
+            continue
+        if any(isinstance(op, Running) for op in loop.body.ops):  # its end needs its beginning
             continue
         cut = _cut(loop, *ends)
         if cut is None:

@@ -117,6 +117,7 @@ from blocklang.ops.elementwise import (
     Sub,
 )
 from blocklang.ops.memory import Offset
+from blocklang.ops.scan import GROUP, Running
 from blocklang.ops.tile import Group, InBounds, Lanes
 
 _LARGE = 1 << 40  # bound on 64-bit scalars in masks, far from any overflow
@@ -581,18 +582,24 @@ def _version(root: Operation) -> Operation:
 
 def _slow_down(root: Operation) -> None:
     """Give the version that hardly ever runs the least code: one lane a step, unless a float sum needs its
-    partials.
+    partials, or a scan its groups.
     """
     for op in (root, *(o for region in root.regions for o in region.walk())):
         if isinstance(op, Lanes):
             ordered = any(c == "sum" for c in op.combines)
-            op.attributes["width"] = 32 if ordered else 1
+            least = 32 if ordered else GROUP if _runs(op) else 1
+            op.attributes["width"] = min(op.width, least)
+
+
+def _runs(loop: Lanes) -> bool:
+    """True if lanes see what those before have left: the loop stays whole."""
+    return any(isinstance(op, Running) for op in loop.body.ops)
 
 
 def _split_wrapping_loops(root: Operation) -> None:
     """Cut loops over lanes where an index wraps around a modulus: before and behind, addresses are affine."""
     loops = [root, *(o for region in root.regions for o in region.walk())]
-    for loop in [o for o in loops if isinstance(o, Lanes) and not o.results]:
+    for loop in [o for o in loops if isinstance(o, Lanes) and not o.results and not _runs(o)]:
         for op in loop.body.ops:
             if isinstance(op, InBounds) and op.index is loop.body.args[0] and _is_wrap(op, loop):
                 _split_at(loop, op)

@@ -56,7 +56,7 @@ from blocklang.ops.creation import Arange, Constant, Splat
 from blocklang.ops.elementwise import Add, Cast, Compare, Elementwise, Rem, Select
 from blocklang.ops.memory import Store
 from blocklang.ops.reduction import ArgReduce, Dot, Reduce, ReduceWith
-from blocklang.ops.scan import MapElementwise, Scan
+from blocklang.ops.scan import MapElementwise, Running, Scan
 from blocklang.ops.shape import Cat, ShapeOperation
 from blocklang.ops.tile import Contract, Iterate
 
@@ -93,7 +93,7 @@ class _Lowering:
 
     def materialise_views(self, op: Operation) -> None:
         """Control flow carries whole values: a view that it is given becomes a value first."""
-        if isinstance(op, _READS_VIEWS):
+        if isinstance(op, _READS_VIEWS) or _runs_along_lanes(op):
             return
         for index, operand in enumerate(op.operands):
             if operand in self.views:
@@ -118,6 +118,8 @@ class _Lowering:
             case Dot():
                 operands = [self.copy(builder, v) if v in self.views else v for v in op.operands]
                 self.replace(op, builder.create(Contract, *operands, **op.attributes).results)
+            case Scan() if _runs_along_lanes(op):
+                self.replace(op, self.running(builder, op))
             case MapElementwise():
                 self.replace(op, self.mapped(builder, op))
             case Store() if shape_of(op.pointer.type):
@@ -204,6 +206,19 @@ class _Lowering:
         )
         return op.results
 
+    def running(self, builder: Builder, op: Scan) -> list[Value]:
+        """The iteration that yields what each lane and those before it along the last axis combine to."""
+        (combiner,) = op.regions
+        combiner.parent = None
+        op.regions = []
+        types = [r.type for r in op.results]
+
+        def body(b: Builder, indices: list[Value], lanes: list[Value]) -> list[Value]:
+            elements = [element_type(t) for t in types]
+            return list(b.create(Running, *lanes, result_types=elements, regions=[combiner]).results)
+
+        return self.iterate(builder, list(op.inputs), shape_of(types[0]), types, body)
+
     def mapped(self, builder: Builder, op: MapElementwise) -> list[Value]:
         """One iteration whose body is the function; for several elements a call, an iteration over groups
         of neighbours, and one that picks each lane's result.
@@ -261,6 +276,11 @@ class _Lowering:
         return self.iterate(
             builder, list(op.operands), space, types, body, combine=combine, reduced=axis, regions=regions
         )
+
+
+def _runs_along_lanes(op: Operation) -> bool:
+    """True for a scan of rows, forwards: lanes go the same way."""
+    return isinstance(op, Scan) and not op.reverse and op.axis == len(shape_of(op.results[0].type)) - 1
 
 
 def _arange(start: int) -> LaneBody:

@@ -66,6 +66,7 @@ from blocklang.ops.atomics import AtomicCas, AtomicRmw
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import And, Cast, Elementwise, Maximum, Minimum, Select
 from blocklang.ops.memory import Load, Store
+from blocklang.ops.scan import Running
 from blocklang.ops.tile import Group, InBounds, Lanes, Read, View, Write
 
 Bounds = tuple[Value, Value]
@@ -122,7 +123,9 @@ def _candidate(loop: Operation) -> set[Bounds]:
         elif isinstance(op, Write) and isinstance(loop, Group):
             return set()
     if common is None:  # only writes: where all loads agree
-        return _common_load_bounds(loop) if isinstance(loop, Lanes) else set()
+        common = _common_load_bounds(loop) if isinstance(loop, Lanes) else set()
+    if any(isinstance(op, Running) for op in loop.regions[0].ops):  # what comes first is part of the rest
+        common = {b for b in common if b[0] is loop.operands[0]}
     return common
 
 

@@ -29,6 +29,7 @@ from blocklang.passes.hoist_loop_invariants import hoist_loop_invariants
 from blocklang.passes.lower_to_tile import lower_to_tile
 from blocklang.passes.memoise_packing import memoise_packing
 from blocklang.passes.narrow_loops import narrow_loops
+from blocklang.passes.part_lanes import part_lanes
 from blocklang.passes.place import place
 from blocklang.passes.plan_memory import plan_memory
 from blocklang.passes.schedule import Schedule, choose_schedule
@@ -66,6 +67,7 @@ BLOCK_PASSES: tuple[Pass, ...] = (
     ),
     Pass("hoist_loop_invariants", hoist_loop_invariants, "what a loop repeats is computed once"),
     Pass("split_pointers", split_pointers, "loops carry a scalar instead of a block of pointers"),
+    Pass("part_lanes", part_lanes, "loops until no lane is alive become loops of lanes, without blocks"),
     Pass("canonicalise_again", canonicalise, "the split leaves additions of zero"),
     Pass("eliminate_common_subexpressions_again", eliminate_common_subexpressions, "and equal sums"),
     Pass("fuse_accumulators", fuse_accumulators, "acc += dot(a, b) becomes one product"),

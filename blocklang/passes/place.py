@@ -49,7 +49,7 @@ from blocklang.passes.placing.nests import Nests
 from blocklang.passes.placing.order import place_whole_block
 from blocklang.passes.placing.reductions import place_reduction
 from blocklang.passes.placing.scans import place_scan
-from blocklang.passes.schedule import Schedule
+from blocklang.passes.schedule import Schedule, is_running
 
 
 class _Placer:
@@ -102,9 +102,13 @@ class _Placer:
                 nests.builder.insert(clone_operation(op, nests.scalars))
 
     def producer(self, op: Iterate) -> None:
-        """Kept loads happen here, in program order; everything else waits for its first reader."""
-        if any(isinstance(inner, Load) for inner in op.body.walk()) and self.nests.is_kept(op.results[0]):
-            self.nests.materialise(op.results[0])
+        """Kept loads happen here, in program order, and kept scans, whose loops are their own; everything
+        else waits for its first reader.
+        """
+        is_now = is_running(op) or any(isinstance(inner, Load) for inner in op.body.walk())
+        kept = [value for value in op.results if self.nests.is_kept(value)]
+        if is_now and kept:
+            self.nests.materialise(kept[0])
 
 
 def place(kernel: Kernel, schedule: Schedule) -> Kernel:

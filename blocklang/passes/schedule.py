@@ -10,6 +10,7 @@ Operations are named by the label of their first result (`%e`), stores by their 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from blocklang.analysis.lane_strides import LaneForm, LaneStrides
 from blocklang.analysis.memory_hazards import MemoryHazards, has_atomic
 from blocklang.ir.core import Kernel, Operation, Value
-from blocklang.ir.index_map import IndexMap, coefficient, compose, identity_map
+from blocklang.ir.index_map import Dim, IndexMap, coefficient, compose, identity_map
 from blocklang.ir.printer import Printer
 from blocklang.ir.types import I8, BlockType, ScalarType, element_type, shape_of
 from blocklang.ops.atomics import Atomic
@@ -25,7 +26,7 @@ from blocklang.ops.control import ControlFlow, For, While
 from blocklang.ops.elementwise import FUNCTIONS, FUNCTIONS_OF_SEVERAL, Cast, Div, Elementwise
 from blocklang.ops.memory import Load, Store, pointee
 from blocklang.ops.order import Gather, WholeBlock
-from blocklang.ops.scan import Scan
+from blocklang.ops.scan import GROUP, Running, Scan
 from blocklang.ops.tile import FORMS, Contract, Iterate
 from blocklang.target import Target
 
@@ -36,6 +37,8 @@ DEAR = tuple({*FUNCTIONS.values(), *FUNCTIONS_OF_SEVERAL.values(), Div, For, Whi
 # Loops that mostly move data: one vector of this size a step. Measured with 64-byte registers: adding 2^24
 # floats takes 6.1 ms so, and 6.4 to 6.8 ms with one to four whole vectors a step.
 STREAM_BYTES = 32
+TURNED_BYTES = 512 << 10  # of a block that is turned: it goes through the second cache
+TURNED_EXTENT = 16  # along both axes of one that is turned: a square of lanes
 ATOMIC_LANES = 8  # lanes per step of an atomic
 # What one worker keeps of one operand's packed tiles: a share of a last cache.
 SHARED_BYTES = 16 << 20
@@ -86,6 +89,7 @@ class Schedule:
         device: whose description they were made for.
         loops: per operation, its loops.
         kept: per block value that gets a buffer, the reason.
+        layouts: per kept value whose buffer is not row-major, its axes from the outermost on.
         contracts: per matrix product, its register tile.
         default_loop: for moving whole blocks (carried values), by rank.
     """
@@ -93,15 +97,20 @@ class Schedule:
     device: str
     loops: dict[str, LoopSchedule] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)
+    layouts: dict[str, tuple[int, ...]] = field(default_factory=dict)
     contracts: dict[str, ContractSchedule] = field(default_factory=dict)
     copy_width: int = 32
 
     def __str__(self) -> str:
         lines = [f"schedule for {self.device}", f"  copies: lanes by {self.copy_width}"]
         lines += [f"  {label}: {loop}" for label, loop in self.loops.items()]
-        lines += [f"  keep {label}: {reason}" for label, reason in self.kept.items()]
+        lines += [f"  keep {label}{self._layout(label)}: {reason}" for label, reason in self.kept.items()]
         lines += [f"  {label}: {contract}" for label, contract in self.contracts.items()]
         return "\n".join(lines) + "\n"
+
+    def _layout(self, label: str) -> str:
+        order = self.layouts.get(label)
+        return f" by {', '.join(f'd{axis}' for axis in order)}" if order is not None else ""
 
 
 class Labels:
@@ -128,6 +137,11 @@ def is_root(op: Operation) -> bool:
     return isinstance(op, Iterate) and (bool(op.combine) or not op.results or has_atomic(op))
 
 
+def is_running(op: Iterate) -> bool:
+    """True if lanes see the results of those before: one loop makes them in order."""
+    return any(isinstance(inner, Running) for inner in op.body.ops)
+
+
 def is_producer(value: Value) -> bool:
     """True if `value` can be computed where it is read."""
     op = value.defining_op
@@ -142,18 +156,21 @@ class _Chooser:
         self.strides = LaneStrides(kernel)
         self.hazards = MemoryHazards(kernel)
         self.kept: dict[Value, str] = {}
+        self.layouts: dict[Value, tuple[int, ...]] = {}
         self.order = {op: i for i, op in enumerate(kernel.walk())}
 
     def run(self) -> Schedule:
         schedule = Schedule(self.target.name)
         schedule.copy_width = self.target.vector_bytes
         self.choose_kept()
+        self.choose_turned()
         for op in self.kernel.walk():
             if isinstance(op, Iterate) and self.has_loops(op):
                 schedule.loops[self.labels.of(op)] = self.loop(op)
             elif isinstance(op, Contract):
                 schedule.contracts[self.labels.of(op)] = self.contract(op)
         schedule.kept = {self.labels.of_value(v): reason for v, reason in self.kept.items()}
+        schedule.layouts = {self.labels.of_value(v): order for v, order in self.layouts.items()}
         return schedule
 
     def has_loops(self, op: Iterate) -> bool:
@@ -184,8 +201,14 @@ class _Chooser:
                 roots[value] = reached
                 if reason := self.reason_to_keep(op, value, reached):
                     self.kept[value] = reason
+            if is_running(op) and (len(op.results) > 1 or op.results[0] in self.kept):
+                for value in op.results:  # one loop makes them all
+                    if value.users:
+                        self.kept.setdefault(value, "one of several that a scan makes")
 
     def reason_to_keep(self, op: Iterate, value: Value, reached: set[Operation]) -> str:
+        if is_running(op) and not self.is_read_in_order(op, reached):
+            return "of lanes one after another, and not read so by one loop"
         if any(isinstance(user, Gather) and user.source is value for user in value.users):
             return "a gather reads any of its lanes"
         load = next((inner for inner in op.body.walk() if isinstance(inner, Load)), None)
@@ -201,6 +224,57 @@ class _Chooser:
         if dear and any(_replicates(user, value) for user in value.users):
             return "dear, and read several times per lane"
         return ""
+
+    def choose_turned(self) -> None:
+        """Keep what is loaded along one axis and stored along another, in rows of the second."""
+        wanted: dict[Value, set[int | None]] = {}
+        for op in self.kernel.walk():
+            if not isinstance(op, Iterate) or not self.has_loops(op):
+                continue
+            fused = list(self.fused(op))
+            turns = is_root(op) and not op.results and not any(is_running(inner) for inner, _ in fused)
+            lane_axis = self.contiguous_axis(op, Store) if turns else None
+            for inner, map in fused:
+                if inner is not op and len(inner.results) == 1:
+                    axes = [e.position if isinstance(e, Dim) else None for e in map.exprs]
+                    is_same_space = sorted(a for a in axes if a is not None) == [*range(len(op.space))]
+                    row = axes.index(lane_axis) if is_same_space and lane_axis is not None else None
+                    wanted.setdefault(inner.results[0], set()).add(row)
+        for value, (row, *others) in wanted.items():
+            producer = value.defining_op
+            assert isinstance(producer, Iterate)
+            if row is None or others or not all(isinstance(user, Iterate) for user in value.users):
+                continue
+            if self.is_worth_turning(producer, row):
+                rest = [axis for axis in range(len(producer.space)) if axis != row]
+                self.kept[value] = "loaded along another axis than it is stored"
+                self.layouts[value] = (*rest, row)
+
+    def is_worth_turning(self, op: Iterate, row: int) -> bool:
+        """True if `op` loads along another axis than `row`, and whole squares of lanes."""
+        axis = self.contiguous_axis(op, Load)
+        if axis is None or axis == row or len(self.accesses(op)) != 1:
+            return False
+        ((_, form),) = self.accesses(op)
+        size = max(self.element_bytes(op))
+        fits = math.prod(op.space) * size <= TURNED_BYTES
+        return form.strides[row] != 0 and fits and min(op.space[row], op.space[axis]) >= TURNED_EXTENT
+
+    def contiguous_axis(self, op: Iterate, kind: type[Operation]) -> int | None:
+        """The axis along which the one access of a kind has consecutive elements."""
+        forms = [form for access, form in self.accesses(op) if isinstance(access, kind)]
+        axes = [axis for axis, stride in enumerate(forms[0].strides) if stride == 1] if forms else []
+        return axes[0] if len(forms) == 1 and len(axes) == 1 and op.space[axes[0]] > 1 else None
+
+    def is_read_in_order(self, op: Iterate, reached: set[Operation]) -> bool:
+        """True if one store reads each lane once, at its own place: its loop can make the results."""
+        (root, *others) = reached or {op}
+        if others or not isinstance(root, Iterate) or root.results or root.space != op.space:
+            return False
+        if not is_root(root) or has_atomic(root) or _inside_loop(root, op):
+            return False
+        maps = [map for inner, map in self.fused(root) if inner is op]
+        return len(maps) == 1 and maps[0].is_identity
 
     # ---- loops ----
 
@@ -231,12 +305,20 @@ class _Chooser:
             lane_axis = op.reduced
         elif not self.may_walk_in_any_order(op):
             lane_axis = wide_axes[-1]
+        runs = any(is_running(inner) for inner, _ in self.fused(op))
+        if runs:
+            lane_axis = rank - 1
         order = (*(a for a in range(rank) if a != lane_axis), lane_axis)
+        layout = next((self.layouts[r] for r in op.results if r in self.layouts), None)
+        if layout is not None:  # squares of lanes lie in the two innermost loops
+            order = (*(a for a in layout[:-1] if a != lane_axis), layout[-1], lane_axis)
         width = self.width(op, op.space[lane_axis], widest, dear)
         if has_atomic(op):  # lanes leave their vectors one by one: that is code for each
             width = min(width, ATOMIC_LANES)
         if not op.results and not dear and computed <= moved:
             width = min(width, max(STREAM_BYTES // widest, 1))
+        if runs:  # whole groups, which are enough to hide behind each other
+            width = min(GROUP, _power_of_two(op.space[lane_axis]))
         return LoopSchedule(order, width)
 
     def may_walk_in_any_order(self, op: Iterate) -> bool:
@@ -273,11 +355,9 @@ class _Chooser:
         vectors = 2 if dear and self.target.vector_registers <= 16 else 4
         width = self.target.vector_bytes // widest * vectors
         if _is_float_sum(op):
-            return (
-                max(32, min(width, 64))
-                if self.must_fold_along_lanes(op)
-                else min(width, _power_of_two(extent))
-            )
+            if not self.must_fold_along_lanes(op):
+                return min(width, _power_of_two(extent))
+            return min(max(32, min(width, 64)), max(_power_of_two(extent), 2))
         return max(1, min(width, _power_of_two(extent), 64))
 
     def fused(self, op: Iterate) -> Iterator[tuple[Iterate, IndexMap]]:

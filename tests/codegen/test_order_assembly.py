@@ -43,3 +43,23 @@ def test_the_code_of_a_sort_does_not_grow_with_the_row(level: str) -> None:
 def test_a_gather_is_a_gather() -> None:
     # x86-64-v3 has the instruction too, and LLVM knows that one load per lane is faster there.
     assert "vgatherqps" in compile_at(gather, "x86-64-v4", BLOCK=1024).assembly
+
+
+@bl.jit
+def transpose(x_ptr, out_ptr, M, N, BLOCK: bl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
+    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    x = tl.load(x_ptr + i * N + j, mask=(i < M) & (j < N))
+    tl.store(out_ptr + j * M + i, x, mask=(i < M) & (j < N))
+
+
+@pytest.mark.parametrize("level", ["x86-64-v2", *LEVELS])
+def test_a_transpose_turns_squares_in_registers(level: str) -> None:
+    """Whole vectors are loaded, shuffled and stored; none of it lane by lane."""
+    assembly = compile_at(transpose, level, BLOCK=64).assembly
+    side = {"x86-64-v2": 4, "x86-64-v3": 8}.get(level, 16)
+    loops = [loop for loop in innermost_loops(assembly) if loop.count(r"unpck|shuf|perm|insert") >= side]
+    assert loops
+    for loop in loops:
+        assert loop.count(r"\(%r") >= 2 * side, "loads, some within shuffles, and stores"
+        assert not loop.count(r"extract|gather|scatter|pextr|pinsr|mov[ls]ss|\bvmovss")

@@ -48,6 +48,7 @@ class Nests:
         kernel: the placed kernel.
         scalars: per scalar of the abstract kernel, its value in the placed one.
         buffers: per block value that lies in memory, its buffer.
+        layouts: per buffer whose axes stand in another order than its value's: that order.
         packed: copies of matrix operands, by value, panel width, and whether it is rounded to tf32.
         builder: where the next operation goes.
     """
@@ -66,6 +67,7 @@ class Nests:
         self.kernel.argument_attributes = [dict(a) for a in source.argument_attributes]
         self.scalars: dict[Value, Value] = dict(zip(source.args, self.kernel.args, strict=True))
         self.buffers: dict[Value, Value] = {}
+        self.layouts: dict[Value, tuple[int, ...]] = {}
         self.packed: dict[tuple[object, ...], Value] = {}  # by what was packed and how
         self.top = Region()  # buffers, moved to the start of the kernel at the end
         self.builder = Builder(self.kernel.body)
@@ -209,8 +211,8 @@ class Nests:
                 lane.name = result.name
             identity = at == identity_indices(rank) and op.space == nest.space
             if identity and self.is_kept(result) and result not in self.buffers:
-                target = self.buffer(as_shaped(result.type), result.name)
-                builder.create(Write, target, lane, self.ssa(builder, nest, at))
+                target = self.kept_buffer(result)
+                builder.create(Write, target, lane, self.ssa(builder, nest, self.laid_out(target, at)))
                 nest.cache[("kept", result)] = target
 
     def body(self, builder: Builder, nest: Nest, op: Iterate) -> list[Value]:
@@ -229,7 +231,24 @@ class Nests:
             builder.insert(clone_operation(op, mapping))
         raise AssertionError("a body ends in a yield")
 
+    def kept_buffer(self, value: Value) -> Value:
+        """A new buffer for a kept value, with the layout that the schedule gives it."""
+        whole = as_shaped(value.type)
+        order = self.schedule.layouts.get(self.labels.of_value(value))
+        if order is None:
+            return self.buffer(whole, value.name)
+        type = BufferType(whole.element, tuple(whole.shape[axis] for axis in order))
+        buffer = self.buffer(type, value.name)
+        self.layouts[buffer] = order
+        return buffer
+
+    def laid_out(self, buffer: Value, at: Indices) -> Indices:
+        """The indices of a value's lane in its buffer."""
+        order = self.layouts.get(buffer)
+        return at if order is None else tuple(at[axis] for axis in order)
+
     def read(self, builder: Builder, nest: Nest, buffer: Value, at: Indices) -> Value:
+        at = self.laid_out(buffer, at)
         if not all(is_affine(e) for e in at):
             whole = as_shaped(buffer.type)
             flat = linearise(at, whole.shape)
