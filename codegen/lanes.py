@@ -43,6 +43,8 @@ class LaneEmitter:
         live: the lanes that exist at all (a mask), or None if all do.
         assumed: masks known to hold in every lane here.
         splats: vectors of uniform registers that were made before the loop.
+        streams: whether stores bypass the caches; addresses are multiples of 16 then.
+        large_launches: per number of programs and axes of the grid, the flag that it has so many.
     """
 
     emit: Emitter
@@ -53,6 +55,8 @@ class LaneEmitter:
     assumed: frozenset[Operation] = frozenset()
     buffers: dict[Value, Memory] = field(default_factory=dict)
     splats: dict[str, str] = field(default_factory=dict)
+    streams: bool = False
+    large_launches: dict[tuple[int, tuple[int, ...]], str] = field(default_factory=dict)
 
     # ---- representations ----
 
@@ -110,6 +114,7 @@ class LaneEmitter:
             case Offset():
                 self.values[op.result] = self.offset(op)
             case Load() if op.volatile:
+                self.order_streams()
                 self.emit.do("fence acq_rel")
                 self.values[op.result] = self.load(op)
                 self.emit.do("fence acq_rel")
@@ -224,6 +229,11 @@ class LaneEmitter:
         return Lane(
             self.emit.op(f"getelementptr i8, {base_type} {base}, {wide_type} {lanes}"), type, self.width
         )
+
+    def order_streams(self) -> None:
+        """Let every streaming store so far happen before every store that follows."""
+        if self.large_launches:
+            self.emit.call("void", "llvm.x86.sse.sfence", [])
 
     # ---- masks ----
 
@@ -386,7 +396,10 @@ class LaneEmitter:
         if pointer.step == str(-element.bytes) and is_true(mask):
             text, pointer, contiguous = *periods.backwards(self, pointer, element, text), True
         if contiguous and is_true(mask):
-            self.emit.do(f"store {vector} {text}, ptr {pointer.text}, align {align}")
+            if self.streams and isinstance(op, Store):
+                self._stream(element, text, pointer.text)
+            else:
+                self.emit.do(f"store {vector} {text}, ptr {pointer.text}, align {align}")
             return
         form, kind = ("store", "ptr") if contiguous else ("scatter", vector_of("ptr", self.width))
         place = pointer.text if contiguous else self.vector(pointer)
@@ -398,6 +411,15 @@ class LaneEmitter:
             (vector_of("i1", self.width), self.vector(mask)),
         ]
         self._call_with_attributes("void", name, arguments)
+
+    def _stream(self, element: ScalarType | PointerType, text: str, pointer: str) -> None:
+        """Store past the caches, 16 bytes at a time, in ascending order: a core joins them into lines."""
+        vector, lanes = llvm_type(element, self.width), 16 // element.bytes
+        for first in range(0, self.width, lanes):
+            picks = ", ".join(f"i32 {lane}" for lane in range(first, first + lanes))
+            piece = self.emit.op(f"shufflevector {vector} {text}, {vector} poison, <{lanes} x i32> <{picks}>")
+            place = self.emit.offset(pointer, first * element.bytes)
+            self.emit.do(f"store {llvm_type(element, lanes)} {piece}, ptr {place}, align 16, !nontemporal !0")
 
     def _store_uniform(self, pointer: Lane, value: Lane, mask: Lane) -> None:
         element = memory_type(value.type)

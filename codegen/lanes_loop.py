@@ -11,6 +11,7 @@ import math
 from blocklang.codegen.emitter import llvm_scalar, llvm_type
 from blocklang.codegen.folds import Fold
 from blocklang.codegen.loops import RegionEmitter
+from blocklang.codegen.streaming import may_stream
 from blocklang.codegen.values import Lane
 from blocklang.ir.core import Operation, Region, Value
 from blocklang.ir.declaration import Effect
@@ -100,10 +101,28 @@ class LanesLoop:
             )
         main_end, leftover = self.main_end(start, full_high)
         if main_end != start:
-            state = self.loop(start, main_end, state, frozenset(bounds), masked=False, step=width)
+            state = self.main_part(start, main_end, state, frozenset(bounds))
         if leftover:
             state = self.loop(main_end, self.high, state, frozenset(), masked=True, step=width)
         return state
+
+    def main_part(self, low: str, high: str, state: list[str], assumed: frozenset[InBounds]) -> list[str]:
+        """Full vectors over [low, high), with streaming stores where that is worth it."""
+        streams = None
+        if self.op.stream:
+            lanes = self.emitter.nested(width=self.width, live=None, assumed=assumed).lanes
+            streams = may_stream(lanes, self.op, self.index_lane(low))
+        if streams is None:
+            return self.loop(low, high, state, assumed, masked=False, step=self.width)
+        emit = self.emit
+        past, through, join = (emit.new_block(n) for n in ("stream", "store", "stored"))
+        emit.branch_if(streams, past, through)
+        for label, streaming in ((past, True), (through, False)):
+            emit.start(label)
+            self.loop(low, high, [], assumed, masked=False, step=self.width, streams=streaming)
+            emit.branch(join)
+        emit.start(join)
+        return []
 
     def _at_most(self, a: str, b: str) -> bool:
         return a == b or (_is_number(a) and _is_number(b) and int(a) <= int(b))
@@ -129,7 +148,15 @@ class LanesLoop:
         return self.emit.add(self.emit.op(f"and i64 {distance}, {-self.width}"), start), True
 
     def loop(
-        self, low: str, high: str, state: list[str], assumed: frozenset[InBounds], *, masked: bool, step: int
+        self,
+        low: str,
+        high: str,
+        state: list[str],
+        assumed: frozenset[InBounds],
+        *,
+        masked: bool,
+        step: int,
+        streams: bool = False,
     ) -> list[str]:
         """One loop over [low, high): all lanes live, or masked to the lanes below the loop's end."""
         emit = self.emit
@@ -143,7 +170,9 @@ class LanesLoop:
         phis = [emit.phi(kind, [(text, before)]) for kind, text in zip(kinds, state, strict=True)]
         emit.branch_if(emit.op(f"icmp slt i64 {index.name}, {high}"), inside, done)
         emit.start(inside)
-        emitter = self.emitter.nested(width=self.width, live=None, assumed=frozenset(assumed), splats=splats)
+        emitter = self.emitter.nested(
+            width=self.width, live=None, assumed=frozenset(assumed), splats=splats, streams=streams
+        )
         live = None
         if masked:
             live = emitter.lanes.range_mask(index.name, "0", self.high)

@@ -587,6 +587,8 @@ def _slow_down(root: Operation) -> None:
         if isinstance(op, Lanes):
             ordered = any(c == "sum" for c in op.combines)
             op.attributes["width"] = 32 if ordered else 1
+            op.attributes.pop("stream", None)
+            op.attributes.pop("stream_axes", None)
 
 
 def _split_wrapping_loops(root: Operation) -> None:

@@ -27,6 +27,7 @@ from blocklang.ops.memory import Load, Store, pointee
 from blocklang.ops.order import Gather, WholeBlock
 from blocklang.ops.scan import Scan
 from blocklang.ops.tile import FORMS, Contract, Iterate
+from blocklang.passes.streaming import Stream, choose_stream
 from blocklang.target import Target
 
 CHEAP_FUNCTIONS = {FUNCTIONS[n] for n in ("floor", "ceil", "trunc", "rint")}
@@ -44,16 +45,18 @@ MOST_TILES, FEWEST_TILES = 512, 4
 
 @dataclass(frozen=True)
 class LoopSchedule:
-    """How an iteration space is walked: axes from the outermost to the one that lanes run along, and lanes
-    per step.
+    """How an iteration space is walked: axes from the outermost to the one that lanes run along, lanes per
+    step, and when its stores bypass the caches.
     """
 
     order: tuple[int, ...]
     width: int
+    stream: Stream | None = None
 
     def __str__(self) -> str:
         outer = "".join(f"d{axis}, " for axis in self.order[:-1])
-        return f"for {outer}lanes d{self.order[-1]} by {self.width}"
+        stream = f", {self.stream}" if self.stream is not None else ""
+        return f"for {outer}lanes d{self.order[-1]} by {self.width}{stream}"
 
 
 @dataclass(frozen=True)
@@ -237,7 +240,7 @@ class _Chooser:
             width = min(width, ATOMIC_LANES)
         if not op.results and not dear and computed <= moved:
             width = min(width, max(STREAM_BYTES // widest, 1))
-        return LoopSchedule(order, width)
+        return LoopSchedule(order, width, choose_stream(op, lane_axis, width, self.hazards, self.target))
 
     def may_walk_in_any_order(self, op: Iterate) -> bool:
         """True unless lanes that store to one address could change places: the last in row-major order wins,

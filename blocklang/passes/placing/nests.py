@@ -113,7 +113,11 @@ class Nests:
         bounds = [zero, self.constant(builder, space[lane_axis])]
         lanes = Lanes(
             {"low": bounds[0], "high": bounds[1]},
-            {"width": loop.width, **({"combines": combines, "extent": space[lane_axis]} if combines else {})},
+            {
+                "width": loop.width,
+                **({"combines": combines, "extent": space[lane_axis]} if combines else {}),
+                **({"stream": loop.stream.programs, "stream_axes": loop.stream.axes} if loop.stream else {}),
+            },
             types,
             [region],
             builder.location,
