@@ -16,7 +16,7 @@ from blocklang.codegen.values import Lane
 from blocklang.ir.core import Operation, Region, Value
 from blocklang.ir.declaration import Effect
 from blocklang.ir.types import I64, ScalarType
-from blocklang.ops.elementwise import Elementwise
+from blocklang.ops.elementwise import Cast, Elementwise
 from blocklang.ops.memory import Offset
 from blocklang.ops.tile import InBounds, Lanes
 
@@ -38,7 +38,7 @@ class LanesLoop:
             types = types[count:]
 
     def run(self) -> None:
-        if len(self.folds) == 1 and self.folds[0].can_guess() and self._can_repeat():
+        if len(self.folds) == 1 and self._can_guess(self.folds[0]):
             self.finish([self.guess(self.folds[0])])
             return
         state = [text for fold in self.folds for text in fold.starts()]
@@ -48,6 +48,16 @@ class LanesLoop:
             state = self.vector_loops(state)
         self.finish(self.scalars_of(state))
 
+    def _can_guess(self, fold: Fold) -> bool:
+        if fold.finds_index and not self._yields_index():
+            return False
+        return fold.can_guess() and (not fold.types[0].is_float or self._can_repeat())
+
+    def _yields_index(self) -> bool:
+        """True if the index that the body yields is the loop's."""
+        op = self.op.body.terminator.operands[1].defining_op
+        return isinstance(op, Cast) and op.operands[0] is self.op.body.args[0]
+
     def _can_repeat(self) -> bool:
         """True if the body may run twice: it only reads."""
         return not any(op.effects - {Effect.READ, Effect.READ_BUFFER} for op in self.op.body.walk())
@@ -56,17 +66,22 @@ class LanesLoop:
         """An extremum by plain comparisons; if it is doubtful, exactly, by running the loops again."""
         emit = self.emit
         fold.guessing = True
-        (plain,) = fold.finish(self.vector_loops(fold.starts()))
-        doubtful = fold.is_doubtful(plain)
+        plain = fold.finish(self.vector_loops(fold.starts()))
+        doubtful = fold.is_doubtful(plain[0])
         fold.guessing = False
+        if doubtful is None:
+            return plain
         again, join, before = emit.new_block("again"), emit.new_block("extremum"), emit.block
         emit.branch_if(doubtful, again, join)
         emit.start(again)
-        (exact,) = fold.finish(self.vector_loops(fold.starts()))
+        exact = fold.finish(self.vector_loops(fold.starts()))
         end = emit.block
         emit.branch(join)
         emit.start(join)
-        return [emit.phi(llvm_scalar(fold.types[0]), [(plain, before), (exact, end)]).name]
+        return [
+            emit.phi(llvm_scalar(type), [(guessed, before), (found, end)]).name
+            for type, guessed, found in zip(fold.types, plain, exact, strict=True)
+        ]
 
     def bounds(self) -> list[InBounds]:
         """The masks of the body that are ranges of the lane index with bounds from outside of the loop."""
@@ -184,7 +199,10 @@ class LanesLoop:
             count = len(fold.types)
             own = [p.name for p in phis[len(following) : len(following) + count]]
             following += fold.step(
-                own, yielded[len(following) : len(following) + count], live.text if live else None
+                own,
+                yielded[len(following) : len(following) + count],
+                live.text if live else None,
+                index.name,
             )
         for phi, text in zip(phis, following, strict=True):
             phi.add(text, emit.block)

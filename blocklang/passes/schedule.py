@@ -306,7 +306,11 @@ class _Chooser:
         return list(zip(accesses, self.strides.accesses(op, pointers), strict=True))
 
     def element_bytes(self, op: Iterate) -> list[int]:
-        values = [i.value for i in op.body.walk() if isinstance(i, Store)] or list(op.results)
+        """The sizes of what lanes of registers hold: what `op` stores, or results in. Integers that are sums
+        of indices need no lanes: they are a base and a step.
+        """
+        values = [i.value for i in op.body.walk() if isinstance(i, Store)]
+        values = values or [v for v in op.results if not self.strides.of(v).bits]
         elements = [element_type(v.type) for v in values]
         return [e.bytes for e in elements if isinstance(e, ScalarType) and (e.is_float or e.bits < 64)] or [1]
 
