@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from blocklang.codegen import periods
+from blocklang.codegen.division import Divisor, divide
 from blocklang.codegen.elementwise import LOWERINGS, Context, convert
 from blocklang.codegen.emitter import Emitter, llvm_scalar, llvm_type, splat_constant, vector_of
 from blocklang.codegen.floats import constant_text
@@ -19,10 +20,12 @@ from blocklang.codegen.values import Lane, is_false, is_true
 from blocklang.ir.core import Operation, Value
 from blocklang.ir.types import I1, I64, U8, PointerType, ScalarType, Type, element_type, shape_of
 from blocklang.ops.creation import Constant
-from blocklang.ops.elementwise import Add, And, Cast, Elementwise, IntegerDiv, Mul, Or, Rem, Sub
+from blocklang.ops.elementwise import Add, And, Cast, Div, Elementwise, IntegerDiv, Mul, Or, Rem, Sub
 from blocklang.ops.memory import Load, Offset, Store
 from blocklang.ops.tile import BufferOp, InBounds, Memory, Part, Read, View, Write
 from blocklang.target import Target
+
+CACHE_LINE = 64
 
 TRUE = Lane("true", I1)
 FALSE = Lane("false", I1)
@@ -43,6 +46,8 @@ class LaneEmitter:
         live: the lanes that exist at all (a mask), or None if all do.
         assumed: masks known to hold in every lane here.
         splats: vectors of uniform registers that were made before the loop.
+        divisors: uniform divisors that were prepared before the loop.
+        prefetch: how many lanes ahead of what consecutive loads read, to bring into the caches; 0 for none.
         streams: whether stores bypass the caches; addresses are multiples of 16 then.
         large_launches: per number of programs and axes of the grid, the flag that it has so many.
     """
@@ -55,6 +60,8 @@ class LaneEmitter:
     assumed: frozenset[Operation] = frozenset()
     buffers: dict[Value, Memory] = field(default_factory=dict)
     splats: dict[str, str] = field(default_factory=dict)
+    divisors: dict[str, Divisor] = field(default_factory=dict)
+    prefetch: int = 0
     streams: bool = False
     large_launches: dict[tuple[int, tuple[int, ...]], str] = field(default_factory=dict)
 
@@ -157,6 +164,10 @@ class LaneEmitter:
             return affine
         if repeated := periods.repeated(self, op, args):
             return repeated
+        if isinstance(op, Div) and args[1].is_uniform and (by := self.divisors.get(args[1].text)):
+            assert isinstance(type, ScalarType)
+            lanes, divisor = (self.vector(a) for a in args)
+            return Lane(divide(self.emit, type, lanes, by, divisor, self.width), type, self.width)
         text = LOWERINGS[op.__class__](self.context(self.width), op, [self.vector(a) for a in args])
         return Lane(text, type, self.width)
 
@@ -337,6 +348,8 @@ class LaneEmitter:
             text = strided
         elif contiguous and is_true(mask):
             keyword = "load volatile" if volatile else "load"
+            if self.prefetch:
+                self._prefetch(pointer.text, element.bytes)
             text = self.emit.op(f"{keyword} {vector}, ptr {pointer.text}, align {align}")
         elif contiguous:
             text = self.masked_load(vector, pointer.text, align, self.vector(mask), passthru, element)
@@ -350,6 +363,13 @@ class LaneEmitter:
                     f"select {kind} {self.vector(mask)}, {kind} {text}, {kind} {self.vector(other)}"
                 )
         return Lane(text, type, self.width)
+
+    def _prefetch(self, pointer: str, size: int) -> None:
+        """Ask for the lines that hold the lanes ahead. An address outside of all arrays does nothing."""
+        for line in range(0, self.width * size, CACHE_LINE):
+            place = self.emit.offset(pointer, self.prefetch * size + line)
+            arguments = [("ptr", place), ("i32", "0"), ("i32", "3"), ("i32", "1")]  # read, near, data
+            self.emit.call("void", "llvm.prefetch.p0", arguments)
 
     def masked_load(
         self, vector: str, pointer: str, align: int, mask: str, passthru: str, element: Type

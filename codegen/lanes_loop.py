@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from blocklang.codegen.division import Divisor, has_slow_division, prepare_divisor
 from blocklang.codegen.emitter import llvm_scalar, llvm_type
 from blocklang.codegen.folds import Fold
 from blocklang.codegen.loops import RegionEmitter
@@ -16,7 +17,7 @@ from blocklang.codegen.values import Lane
 from blocklang.ir.core import Operation, Region, Value
 from blocklang.ir.declaration import Effect
 from blocklang.ir.types import I64, ScalarType
-from blocklang.ops.elementwise import Cast, Elementwise
+from blocklang.ops.elementwise import Cast, Div, Elementwise
 from blocklang.ops.memory import Offset
 from blocklang.ops.tile import InBounds, Lanes
 
@@ -177,6 +178,7 @@ class LanesLoop:
         emit = self.emit
         header, inside, done = emit.new_block("lanes"), emit.new_block("body"), emit.new_block("done")
         splats = self.splat_uniform_operands() if self.width else {}
+        divisors = self.prepare_divisors() if self.width and not masked else {}
         before = emit.block
         emit.branch(header)
         emit.start(header)
@@ -186,7 +188,13 @@ class LanesLoop:
         emit.branch_if(emit.op(f"icmp slt i64 {index.name}, {high}"), inside, done)
         emit.start(inside)
         emitter = self.emitter.nested(
-            width=self.width, live=None, assumed=frozenset(assumed), splats=splats, streams=streams
+            width=self.width,
+            live=None,
+            assumed=frozenset(assumed),
+            splats=splats,
+            divisors=divisors,
+            prefetch=0 if masked else self.op.prefetch,
+            streams=streams,
         )
         live = None
         if masked:
@@ -232,6 +240,20 @@ class LanesLoop:
                 if lane.text.startswith("%"):
                     splats[lane.text] = self.emit.splat(llvm_scalar(lane.type), lane.text, self.width)
         return splats
+
+    def prepare_divisors(self) -> dict[str, Divisor]:
+        """What is computed before the loop of each number from outside that the body divides by."""
+        divisors: dict[str, Divisor] = {}
+        for op in self.op.body.ops:
+            if not isinstance(op, Div) or self._is_inside(op.rhs):
+                continue
+            lane = self.emitter.values.get(op.rhs)
+            if lane is None or not lane.is_uniform or lane.text in divisors:
+                continue
+            assert isinstance(lane.type, ScalarType)
+            if has_slow_division(lane.type, self.emitter.lanes.target):
+                divisors[lane.text] = prepare_divisor(self.emit, lane.type, lane.text, self.width)
+        return divisors
 
     def _is_inside(self, value: Value) -> bool:
         """True if the body itself makes the value."""

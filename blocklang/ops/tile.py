@@ -283,7 +283,8 @@ class Lanes(TileOperation):
     `pads`. Without pads, extent is `high`. A float sum needs low = 0 (partials go by index).
 
     `stream` says when stores go past the caches: if the grid's extents along `stream_axes` multiply to so
-    many programs or more; 0 is never.
+    many programs or more; 0 is never. `prefetch` is how many lanes ahead of its consecutive loads the loop
+    asks for memory.
 
     %s = lanes %lo, %hi, width=32, combines=["sum"] : f32 {
       (%i: i64):
@@ -300,6 +301,7 @@ class Lanes(TileOperation):
     extent = attribute(int, default=0)
     stream = attribute(int, default=0)
     stream_axes = attribute(tuple, default=())
+    prefetch = attribute(int, default=0)
     outputs = result(variadic=True)
     body = region()
     levels = PLACED

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from blocklang.analysis.lane_strides import LaneForm, LaneStrides
-from blocklang.analysis.memory_hazards import MemoryHazards, has_atomic
+from blocklang.analysis.memory_hazards import MemoryHazards, base_pointer, has_atomic
 from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ir.index_map import IndexMap, coefficient, compose, identity_map
 from blocklang.ir.printer import Printer
@@ -27,7 +27,7 @@ from blocklang.ops.memory import Load, Store, pointee
 from blocklang.ops.order import Gather, WholeBlock
 from blocklang.ops.scan import Scan
 from blocklang.ops.tile import FORMS, Contract, Iterate
-from blocklang.passes.streaming import Stream, choose_stream
+from blocklang.passes.streaming import Stream, choose_stream, grid_axes
 from blocklang.target import Target
 
 CHEAP_FUNCTIONS = {FUNCTIONS[n] for n in ("floor", "ceil", "trunc", "rint")}
@@ -37,6 +37,9 @@ DEAR = tuple({*FUNCTIONS.values(), *FUNCTIONS_OF_SEVERAL.values(), Div, For, Whi
 # Loops that mostly move data: one vector of this size a step. Measured with 64-byte registers: adding 2^24
 # floats takes 6.1 ms so, and 6.4 to 6.8 ms with one to four whole vectors a step.
 STREAM_BYTES = 32
+# A block that is prefetched has at least and at most so many bytes: less is a few lines, more would drive
+# what is in use out of the nearest cache.
+PREFETCH_BYTES = (1 << 10, 16 << 10)
 ATOMIC_LANES = 8  # lanes per step of an atomic
 # What one worker keeps of one operand's packed tiles: a share of a last cache.
 SHARED_BYTES = 16 << 20
@@ -46,17 +49,19 @@ MOST_TILES, FEWEST_TILES = 512, 4
 @dataclass(frozen=True)
 class LoopSchedule:
     """How an iteration space is walked: axes from the outermost to the one that lanes run along, lanes per
-    step, and when its stores bypass the caches.
+    step, when its stores bypass the caches, and how many lanes ahead it asks for memory.
     """
 
     order: tuple[int, ...]
     width: int
     stream: Stream | None = None
+    prefetch: int = 0
 
     def __str__(self) -> str:
         outer = "".join(f"d{axis}, " for axis in self.order[:-1])
         stream = f", {self.stream}" if self.stream is not None else ""
-        return f"for {outer}lanes d{self.order[-1]} by {self.width}{stream}"
+        ahead = f", prefetching {self.prefetch} ahead" if self.prefetch else ""
+        return f"for {outer}lanes d{self.order[-1]} by {self.width}{stream}{ahead}"
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,7 @@ class _Chooser:
         self.strides = LaneStrides(kernel)
         self.hazards = MemoryHazards(kernel)
         self.kept: dict[Value, str] = {}
+        self.loops_reading: Counter[Value] = Counter()
         self.order = {op: i for i, op in enumerate(kernel.walk())}
 
     def run(self) -> Schedule:
@@ -240,7 +246,39 @@ class _Chooser:
             width = min(width, ATOMIC_LANES)
         if not op.results and not dear and computed <= moved:
             width = min(width, max(STREAM_BYTES // widest, 1))
-        return LoopSchedule(order, width, choose_stream(op, lane_axis, width, self.hazards, self.target))
+        stream = choose_stream(op, lane_axis, width, self.hazards, self.target)
+        return LoopSchedule(order, width, stream, self.prefetch(op))
+
+    def prefetch(self, op: Iterate) -> int:
+        """How many lanes ahead `op`, the next loop in order, asks for memory: a block, if it reads an array
+        that one loop has read before it. The block is in the nearest cache then, and memory has nothing to
+        do; what it brings now is what the next program, or the next round of a loop, begins with.
+        """
+        (extent,) = op.space if len(op.space) == 1 else (0,)
+        seconds = False
+        for base, size in self.arrays_read(op).items():
+            if PREFETCH_BYTES[0] <= extent * size <= PREFETCH_BYTES[1]:
+                self.loops_reading[base] += 1
+                seconds = seconds or self.loops_reading[base] == 2
+        return extent if seconds else 0
+
+    def arrays_read(self, op: Iterate) -> dict[Value, int]:
+        """The arrays that `op`'s loops read at consecutive addresses, which differ between programs, and the
+        size of an element.
+        """
+        arrays: dict[Value, int] = {}
+        for inner, _ in self.fused(op):
+            for access, form in self.accesses(inner):
+                pointer = access.segment("pointer")[0]
+                base = base_pointer(pointer)
+                if (
+                    isinstance(access, Load)
+                    and base is not None
+                    and form.strides == (1,)
+                    and grid_axes(pointer)
+                ):
+                    arrays[base] = pointee(pointer.type).bytes
+        return arrays
 
     def may_walk_in_any_order(self, op: Iterate) -> bool:
         """True unless lanes that store to one address could change places: the last in row-major order wins,

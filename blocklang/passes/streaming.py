@@ -62,12 +62,12 @@ def choose_stream(
         or hazards.is_read(store)
     ):
         return None
-    axes = tuple(sorted(_grid_axes(store.pointer)))
+    axes = tuple(sorted(grid_axes(store.pointer)))
     programs = -(-LAUNCH_BYTES // (math.prod(op.space) * size))
     return Stream(programs, axes) if axes or programs == 1 else None
 
 
-def _grid_axes(pointer: Value) -> set[int]:
+def grid_axes(pointer: Value) -> set[int]:
     """The axes of the grid along which an address may differ."""
     axes: set[int] = set()
     seen: set[Value] = set()

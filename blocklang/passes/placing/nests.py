@@ -116,6 +116,7 @@ class Nests:
             {
                 "width": loop.width,
                 **({"combines": combines, "extent": space[lane_axis]} if combines else {}),
+                **({"prefetch": loop.prefetch} if loop.prefetch else {}),
                 **({"stream": loop.stream.programs, "stream_axes": loop.stream.axes} if loop.stream else {}),
             },
             types,
@@ -216,6 +217,8 @@ class Nests:
                 target = self.buffer(as_shaped(result.type), result.name)
                 builder.create(Write, target, lane, self.ssa(builder, nest, at))
                 nest.cache[("kept", result)] = target
+                if ahead := self.schedule.loops[self.labels.of(op)].prefetch:
+                    nest.lanes.attributes["prefetch"] = ahead
 
     def body(self, builder: Builder, nest: Nest, op: Iterate) -> list[Value]:
         """The lanes that `op`'s body yields at the nest's own indices."""
