@@ -252,9 +252,10 @@ class _Chooser:
     def prefetch(self, op: Iterate) -> int:
         """How many lanes ahead `op`, the next loop in order, asks for memory: a block, if it reads an array
         that one loop has read before it. The block is in the nearest cache then, and memory has nothing to
-        do; what it brings now is what the next program, or the next round of a loop, begins with.
+        do; what it brings now is what the next program begins with. What the next round of a loop begins with
+        may lie anywhere.
         """
-        (extent,) = op.space if len(op.space) == 1 else (0,)
+        (extent,) = op.space if len(op.space) == 1 and op.parent is self.kernel.body else (0,)
         seconds = False
         for base, size in self.arrays_read(op).items():
             if PREFETCH_BYTES[0] <= extent * size <= PREFETCH_BYTES[1]:
