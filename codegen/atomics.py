@@ -27,6 +27,7 @@ Exchange = Callable[[str, list[str]], str]  # from the registers of one lane's a
 
 def fence(emitter: RegionEmitter, op: Operation) -> None:
     """Emit a fence."""
+    emitter.lanes.order_streams()
     emitter.emit.do("fence acq_rel")
 
 
@@ -49,6 +50,7 @@ def atomic_cas(emitter: RegionEmitter, op: Operation) -> None:
 def _each_lane(
     lanes: LaneEmitter, op: AtomicRmw | AtomicCas, mask: Lane, values: list[Value], exchange: Exchange
 ) -> None:
+    lanes.order_streams()
     emit, type, width = lanes.emit, pointee(op.pointer.type), lanes.width
     given = [lanes.get(v) for v in (op.pointer, *values)]
     zero = constant_text(type, 0.0 if type.is_float else 0)

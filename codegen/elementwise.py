@@ -7,6 +7,7 @@ defined for every input.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from blocklang.codegen.emitter import Emitter, llvm_scalar, llvm_type, splat_constant, vector_of
@@ -495,20 +496,36 @@ def _toward_zero(c: Context, source: ScalarType, target: ScalarType, text: str) 
 
 
 def _float_to_integer(c: Context, source: ScalarType, target: ScalarType, text: str) -> str:
-    """Truncate; what is out of range goes to the nearest limit, NaN to 0. The hardware result is used only
-    in range.
+    """Truncate; what is out of range goes to the nearest limit, NaN to 0.
+
+    Limits that the float holds clamp it before it is converted, all in lanes of one size. The largest
+    integer may have too many digits for that: its lanes are replaced behind the conversion, which is
+    undefined for them.
     """
     real = c.type(source)
-    # Vectors convert to signed 32- or 64-bit lanes best.
+    low, high = float(target.minimum), float(target.maximum)
+    # Vectors convert to 32- or 64-bit lanes, and to signed ones best.
     via = target if target.bits >= 32 else ScalarType("i32", "int", 32)
-    converted = c.emit.op(f"{'fptosi' if via.is_signed else 'fptoui'} {real} {text} to {c.type(via)}")
-    value = converted if via is target else c.emit.op(f"trunc {c.type(via)} {converted} to {c.type(target)}")
+    is_exact = int(high) == target.maximum and math.ldexp(1, _PRECISION[source]) > high
+    value = _clamp(c, source, text, "ogt", low)
+    if is_exact:
+        value = _clamp(c, source, value, "olt", high)
+    is_number = c.emit.op(f"fcmp ord {real} {text}, {c.number(source, 0.0)}")
+    value = c.select(is_number, source, value, c.number(source, 0.0))
+    value = c.emit.op(f"{'fptosi' if via.is_signed else 'fptoui'} {real} {value} to {c.type(via)}")
+    if is_exact:
+        return value if via is target else c.emit.op(f"trunc {c.type(via)} {value} to {c.type(target)}")
     too_large = c.emit.op(f"fcmp oge {real} {text}, {c.number(source, float(target.maximum + 1))}")
-    too_small = c.emit.op(f"fcmp ole {real} {text}, {c.number(source, float(target.minimum))}")
-    is_nan = c.emit.op(f"fcmp uno {real} {text}, {text}")
-    value = c.select(too_large, target, c.number(target, target.maximum), value)
-    value = c.select(too_small, target, c.number(target, target.minimum), value)
-    return c.select(is_nan, target, c.number(target, 0), value)
+    return c.select(too_large, target, c.number(target, target.maximum), value)
+
+
+_PRECISION = {F32: 24, F64: 53}
+
+
+def _clamp(c: Context, type: ScalarType, text: str, order: str, limit: float) -> str:
+    """The lane if it is beyond the limit in that order, else the limit: one instruction."""
+    inside = c.emit.op(f"fcmp {order} {c.type(type)} {text}, {c.number(type, limit)}")
+    return c.select(inside, type, text, c.number(type, limit))
 
 
 def _integer_to_float(c: Context, source: ScalarType, target: ScalarType, text: str) -> str:

@@ -58,6 +58,8 @@ class Fold:
         return element.maximum if largest else element.minimum
 
     def accumulator_types(self) -> list[ScalarType]:
+        if self.guessing and self.finds_index:  # masks of the values select indices too: one size of lanes
+            return [self.wide, I64 if self.wide.bits == 64 else I32]
         return [self.wide, *self.types[1:]]
 
     def starts(self) -> list[str]:
@@ -66,9 +68,15 @@ class Fold:
             for t, n in zip(self.accumulator_types(), self.neutral(), strict=True)
         ]
 
-    def step(self, accumulators: list[str], new: list[str], live: str | None) -> list[str]:
-        """Fold `width` new lanes in; lanes outside the mask `live` change nothing."""
+    def step(self, accumulators: list[str], new: list[str], live: str | None, index: str) -> list[str]:
+        """Fold `width` new lanes in; lanes outside the mask `live` change nothing.
+
+        Args:
+            index: of the first lane, an i64; it grows from step to step.
+        """
         context = self.context(self.width)
+        if self.guessing and self.finds_index:
+            return self._step_by_start(accumulators, new[0], live, index)
         new = [convert(context, self.types[0], self.wide, new[0]), *new[1:]]
         if live is not None:
             neutral = [
@@ -79,6 +87,8 @@ class Fold:
                 context.select(live, t, v, n)
                 for t, v, n in zip(self.accumulator_types(), new, neutral, strict=True)
             ]
+        if self.finds_index:
+            return self._take(context, self._is_better(context, accumulators[0], new[0]), accumulators, new)
         if not self.ordered or self.width == self.lanes:
             return self.combine_lanes(self.lanes, accumulators, new)
         for part in range(self.width // self.lanes):
@@ -112,59 +122,106 @@ class Fold:
 
     # A float extremum that ignores NaN and orders zeros costs six instructions a vector, a plain one costs
     # one. The plain one is right unless its result is a zero, whose sign may be wrong, or its start, which
-    # may stand for NaN.
+    # may stand for NaN. So it is for the place of an extremum, where a zero's sign does not matter. Integers
+    # are always right: where nothing is better than the start, all are equal to it.
+
+    @property
+    def finds_index(self) -> bool:
+        """True for the folds that find where an extremum is."""
+        return self.combine.startswith("arg")
 
     def can_guess(self) -> bool:
         """True for folds whose plain form is cheaper."""
-        return self.combine in ("max", "min") and self.types[0] in (F32, F64) and self.width > 1
+        element = self.types[0]
+        if self.width <= 1 or (element.is_float and element not in (F32, F64)):
+            return False
+        return self.finds_index or (self.combine in ("max", "min") and element.is_float)
 
-    def is_doubtful(self, scalar: str) -> str:
-        """The condition under which the result of the plain fold must be found again, exactly."""
-        kind, start = llvm_scalar(self.types[0]), self._limit(self.types[0], largest=self.combine == "min")
-        zero = self.emit.op(f"fcmp oeq {kind} {scalar}, {constant_text(self.types[0], 0.0)}")
+    def is_doubtful(self, scalar: str) -> str | None:
+        """The condition under which the result of the plain fold must be found again, exactly; None if it is
+        always right.
+        """
+        if not self.types[0].is_float:
+            return None
+        kind, start = llvm_scalar(self.types[0]), self.neutral()[0]
         unchanged = self.emit.op(f"fcmp oeq {kind} {scalar}, {constant_text(self.types[0], start)}")
+        if self.finds_index:
+            return unchanged
+        zero = self.emit.op(f"fcmp oeq {kind} {scalar}, {constant_text(self.types[0], 0.0)}")
         return self.emit.op(f"or i1 {zero}, {unchanged}")
 
-    def combine_arguments(self, context: Context, a: list[str], b: list[str]) -> list[str]:
-        emit, element = self.emit, self.wide
-        mask, index = context.mask_type, context.type(I32)
-        smaller = self.combine == "argmin"
-        lower = emit.op(f"icmp slt {index} {b[1]}, {a[1]}")
+    def _step_by_start(self, accumulators: list[str], new: str, live: str | None, index: str) -> list[str]:
+        """Fold lanes in, and remember where the step began: which lane it was is known at the end."""
+        context, kind = self.context(self.width), self.accumulator_types()[1]
+        if live is not None:
+            new = context.select(live, self.wide, new, context.number(self.wide, self.neutral()[0]))
+        start = index if kind == I64 else self.emit.op(f"trunc i64 {index} to i32")
+        starts = self.emit.splat(llvm_scalar(kind), start, self.width)
+        better = self._compare_values(context, "better", accumulators[0], new)
+        return [
+            context.select(better, self.wide, new, accumulators[0]),
+            context.select(better, kind, starts, accumulators[1]),
+        ]
+
+    def _indices(self, starts: str) -> str:
+        """The index of each lane, an i32, from where its step began."""
+        kind = self.accumulator_types()[1]
+        if kind != I32:
+            starts = self.emit.op(
+                f"trunc {llvm_type(kind, self.width)} {starts} to {llvm_type(I32, self.width)}"
+            )
+        ramp = f"<{', '.join(f'i32 {lane}' for lane in range(self.width))}>"
+        return self.emit.op(f"add {llvm_type(I32, self.width)} {starts}, {ramp}")
+
+    def _compare_values(self, context: Context, how: str, x: str, y: str) -> str:
+        """The lanes where y is "better" than x, or "equal" to it; a NaN is neither."""
+        element, smaller = self.wide, self.combine == "argmin"
         if element.is_float:
-            wide = F32 if element.is_small_float else element
-            kind = context.type(wide)
-            x, y = context.widen(element, a[0]), context.widen(element, b[0])
-            better = emit.op(f"fcmp {'olt' if smaller else 'ogt'} {kind} {y}, {x}")
-            equal = emit.op(f"fcmp oeq {kind} {y}, {x}")
-            was_nan, is_number = emit.op(f"fcmp uno {kind} {x}, {x}"), emit.op(f"fcmp ord {kind} {y}, {y}")
-            better = emit.op(f"or {mask} {better}, {emit.op(f'and {mask} {was_nan}, {is_number}')}")
-        else:
-            kind = context.type(element)
-            sign = "s" if element.is_signed else "u"
-            better = emit.op(f"icmp {sign}{'lt' if smaller else 'gt'} {kind} {b[0]}, {a[0]}")
-            equal = emit.op(f"icmp eq {kind} {b[0]}, {a[0]}")
+            kind = context.type(F32 if element.is_small_float else element)
+            predicate = "oeq" if how == "equal" else "olt" if smaller else "ogt"
+            x, y = context.widen(element, x), context.widen(element, y)
+            return self.emit.op(f"fcmp {predicate} {kind} {y}, {x}")
+        order = f"{'s' if element.is_signed else 'u'}{'lt' if smaller else 'gt'}"
+        return self.emit.op(f"icmp {'eq' if how == 'equal' else order} {context.type(element)} {y}, {x}")
+
+    def _is_better(self, context: Context, x: str, y: str) -> str:
+        """The lanes where y replaces x, which has the lower index."""
+        better = self._compare_values(context, "better", x, y)
+        if not self.wide.is_float:
+            return better
+        emit, mask = self.emit, context.mask_type
+        kind = context.type(F32 if self.wide.is_small_float else self.wide)
+        x, y = context.widen(self.wide, x), context.widen(self.wide, y)
+        was_nan, is_number = emit.op(f"fcmp uno {kind} {x}, {x}"), emit.op(f"fcmp ord {kind} {y}, {y}")
+        return emit.op(f"or {mask} {better}, {emit.op(f'and {mask} {was_nan}, {is_number}')}")
+
+    def _take(self, context: Context, take: str, a: list[str], b: list[str]) -> list[str]:
+        return [context.select(take, self.wide, b[0], a[0]), context.select(take, I32, b[1], a[1])]
+
+    def combine_arguments(self, context: Context, a: list[str], b: list[str]) -> list[str]:
+        emit, mask = self.emit, context.mask_type
+        lower = emit.op(f"icmp slt {context.type(I32)} {b[1]}, {a[1]}")
+        equal = self._compare_values(context, "equal", a[0], b[0])
+        better = self._is_better(context, a[0], b[0])
         take = emit.op(f"or {mask} {better}, {emit.op(f'and {mask} {equal}, {lower}')}")
-        return [context.select(take, element, b[0], a[0]), context.select(take, I32, b[1], a[1])]
+        return self._take(context, take, a, b)
 
     def finish(self, accumulators: list[str]) -> list[str]:
         """Fold the lanes of the accumulators: lane i with lane i + half, until one is left."""
         width = self.lanes
+        if self.guessing and self.finds_index:
+            accumulators = [accumulators[0], self._indices(accumulators[1])]
+        types = [self.wide, *self.types[1:]]
         while width > 1:
             half = width // 2
-            low = [
-                self._half(t, a, width, 0)
-                for t, a in zip(self.accumulator_types(), accumulators, strict=True)
-            ]
-            high = [
-                self._half(t, a, width, half)
-                for t, a in zip(self.accumulator_types(), accumulators, strict=True)
-            ]
+            low = [self._half(t, a, width, 0) for t, a in zip(types, accumulators, strict=True)]
+            high = [self._half(t, a, width, half) for t, a in zip(types, accumulators, strict=True)]
             accumulators = self.combine_lanes(half, low, high)
             width = half
         if self.lanes:
             accumulators = [
                 self.emit.op(f"extractelement {llvm_type(t, 1)} {a}, i64 0")
-                for t, a in zip(self.accumulator_types(), accumulators, strict=True)
+                for t, a in zip(types, accumulators, strict=True)
             ]
         return accumulators
 

@@ -18,6 +18,7 @@ from blocklang.codegen.memoise import forget_earlier_launches, memoise
 from blocklang.codegen.scan import running_lanes, scan_buffers
 from blocklang.codegen.sort import sort_buffer
 from blocklang.codegen.squares import find_turned_nest, turned_nest
+from blocklang.codegen.streaming import METADATA, find_large_launches, streaming_loops
 from blocklang.codegen.tile_product import ask_for_tiles
 from blocklang.codegen.tree import tree_reduce
 from blocklang.codegen.values import Lane
@@ -101,6 +102,7 @@ def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
             "",
             *entry,
             "",
+            *([METADATA] if streaming_loops(kernel) else []),
         ]
     )
 
@@ -140,6 +142,7 @@ def emit_programs(
     emit = emitter.emit
     extents = [emit.op(f"load i32, ptr {emit.offset('%grid', 4 * axis)}, align 4") for axis in range(3)]
     firsts = _grid_indices(emitter, extents)
+    find_large_launches(kernel, emitter.lanes, extents)
     header, body, done = emit.new_block("program"), emit.new_block("body"), emit.new_block("done")
     before = emit.block
     emit.branch(header)
@@ -163,6 +166,7 @@ def emit_programs(
         phi.add(text, emit.block)
     emit.branch(header)
     emit.start(done)
+    emitter.lanes.order_streams()
 
 
 def _grid_indices(emitter: RegionEmitter, extents: list[str]) -> list[str]:

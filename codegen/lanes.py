@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from blocklang.codegen import periods
+from blocklang.codegen.division import Divisor, divide
 from blocklang.codegen.elementwise import LOWERINGS, Context, convert
 from blocklang.codegen.emitter import Emitter, llvm_scalar, llvm_type, splat_constant, vector_of
 from blocklang.codegen.floats import constant_text
@@ -19,14 +20,15 @@ from blocklang.codegen.values import Lane, is_false, is_true
 from blocklang.ir.core import Operation, Value
 from blocklang.ir.types import I1, I64, U8, PointerType, ScalarType, Type, element_type, shape_of
 from blocklang.ops.creation import Constant
-from blocklang.ops.elementwise import Add, And, Cast, Elementwise, IntegerDiv, Mul, Or, Rem, Sub
+from blocklang.ops.elementwise import Add, And, Cast, Div, Elementwise, IntegerDiv, Mul, Or, Rem, Sub
 from blocklang.ops.memory import Load, Offset, Store
 from blocklang.ops.tile import BufferOp, InBounds, Memory, Part, Read, View, Write
 from blocklang.target import Target
 
+CACHE_LINE = 64
+
 TRUE = Lane("true", I1)
 FALSE = Lane("false", I1)
-LINE_BYTES = 64  # of a cache line
 
 
 def memory_type(type: Type) -> ScalarType | PointerType:
@@ -54,7 +56,10 @@ class LaneEmitter:
         splats: vectors of uniform registers that were made before the loop.
         running: per operation that scans lanes, what it carries from step to step, and whether this step is
             the first.
-        prefetch: bytes that loads of consecutive elements ask for in advance, 0 for none.
+        divisors: uniform divisors that were prepared before the loop.
+        prefetch: how many lanes ahead of what consecutive loads read, to bring into the caches; 0 for none.
+        streams: whether stores bypass the caches; addresses are multiples of 16 then.
+        large_launches: per number of programs and axes of the grid, the flag that it has so many.
     """
 
     emit: Emitter
@@ -66,7 +71,10 @@ class LaneEmitter:
     buffers: dict[Value, Memory] = field(default_factory=dict)
     splats: dict[str, str] = field(default_factory=dict)
     running: dict[Operation, RunningState] = field(default_factory=dict)
+    divisors: dict[str, Divisor] = field(default_factory=dict)
     prefetch: int = 0
+    streams: bool = False
+    large_launches: dict[tuple[int, tuple[int, ...]], str] = field(default_factory=dict)
 
     # ---- representations ----
 
@@ -124,13 +132,12 @@ class LaneEmitter:
             case Offset():
                 self.values[op.result] = self.offset(op)
             case Load() if op.volatile:
+                self.order_streams()
                 self.emit.do("fence acq_rel")
                 self.values[op.result] = self.load(op)
                 self.emit.do("fence acq_rel")
             case Load():
                 self.values[op.result] = self.load(op)
-                if self.prefetch:
-                    self.ask_for_more(self.get(op.pointer), memory_type(op.result.type).bytes)
             case Store():
                 self.store(self.get(op.pointer), self.get(op.value), self.mask_of(op.mask), op)
             case Read():
@@ -168,6 +175,10 @@ class LaneEmitter:
             return affine
         if repeated := periods.repeated(self, op, args):
             return repeated
+        if isinstance(op, Div) and args[1].is_uniform and (by := self.divisors.get(args[1].text)):
+            assert isinstance(type, ScalarType)
+            lanes, divisor = (self.vector(a) for a in args)
+            return Lane(divide(self.emit, type, lanes, by, divisor, self.width), type, self.width)
         text = LOWERINGS[op.__class__](self.context(self.width), op, [self.vector(a) for a in args])
         return Lane(text, type, self.width)
 
@@ -240,6 +251,11 @@ class LaneEmitter:
         return Lane(
             self.emit.op(f"getelementptr i8, {base_type} {base}, {wide_type} {lanes}"), type, self.width
         )
+
+    def order_streams(self) -> None:
+        """Let every streaming store so far happen before every store that follows."""
+        if self.large_launches:
+            self.emit.call("void", "llvm.x86.sse.sfence", [])
 
     # ---- masks ----
 
@@ -343,6 +359,8 @@ class LaneEmitter:
             text = strided
         elif contiguous and is_true(mask):
             keyword = "load volatile" if volatile else "load"
+            if self.prefetch:
+                self._prefetch(pointer.text, element.bytes)
             text = self.emit.op(f"{keyword} {vector}, ptr {pointer.text}, align {align}")
         elif contiguous:
             text = self.masked_load(vector, pointer.text, align, self.vector(mask), passthru, element)
@@ -357,13 +375,11 @@ class LaneEmitter:
                 )
         return Lane(text, type, self.width)
 
-    def ask_for_more(self, pointer: Lane, size: int) -> None:
-        """Prefetch the lines that a load of consecutive elements will meet some steps on."""
-        if pointer.step != str(size):
-            return
-        for line in range(0, self.width * size, LINE_BYTES):
-            place = self.emit.offset(pointer.text, line + self.prefetch)
-            arguments = [("ptr", place), ("i32", "0"), ("i32", "3"), ("i32", "1")]  # to read; keep; data
+    def _prefetch(self, pointer: str, size: int) -> None:
+        """Ask for the lines that hold the lanes ahead. An address outside of all arrays does nothing."""
+        for line in range(0, self.width * size, CACHE_LINE):
+            place = self.emit.offset(pointer, self.prefetch * size + line)
+            arguments = [("ptr", place), ("i32", "0"), ("i32", "3"), ("i32", "1")]  # read, near, data
             self.emit.call("void", "llvm.prefetch.p0", arguments)
 
     def masked_load(
@@ -411,7 +427,10 @@ class LaneEmitter:
         if pointer.step == str(-element.bytes) and is_true(mask):
             text, pointer, contiguous = *periods.backwards(self, pointer, element, text), True
         if contiguous and is_true(mask):
-            self.emit.do(f"store {vector} {text}, ptr {pointer.text}, align {align}")
+            if self.streams and isinstance(op, Store):
+                self._stream(element, text, pointer.text)
+            else:
+                self.emit.do(f"store {vector} {text}, ptr {pointer.text}, align {align}")
             return
         form, kind = ("store", "ptr") if contiguous else ("scatter", vector_of("ptr", self.width))
         place = pointer.text if contiguous else self.vector(pointer)
@@ -423,6 +442,15 @@ class LaneEmitter:
             (vector_of("i1", self.width), self.vector(mask)),
         ]
         self._call_with_attributes("void", name, arguments)
+
+    def _stream(self, element: ScalarType | PointerType, text: str, pointer: str) -> None:
+        """Store past the caches, 16 bytes at a time, in ascending order: a core joins them into lines."""
+        vector, lanes = llvm_type(element, self.width), 16 // element.bytes
+        for first in range(0, self.width, lanes):
+            picks = ", ".join(f"i32 {lane}" for lane in range(first, first + lanes))
+            piece = self.emit.op(f"shufflevector {vector} {text}, {vector} poison, <{lanes} x i32> <{picks}>")
+            place = self.emit.offset(pointer, first * element.bytes)
+            self.emit.do(f"store {llvm_type(element, lanes)} {piece}, ptr {place}, align 16, !nontemporal !0")
 
     def _store_uniform(self, pointer: Lane, value: Lane, mask: Lane) -> None:
         element = memory_type(value.type)

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 
+from blocklang.codegen.division import Divisor, has_slow_division, prepare_divisor
 from blocklang.codegen.emitter import llvm_scalar, llvm_type
 from blocklang.codegen.folds import PARTIALS, Fold
 from blocklang.codegen.lanes import RunningState, memory_type
 from blocklang.codegen.loops import RegionEmitter
 from blocklang.codegen.scan import RunningLanes
+from blocklang.codegen.streaming import may_stream
 from blocklang.codegen.values import Lane
 from blocklang.ir.core import Operation, Region, Value
 from blocklang.ir.declaration import Effect
 from blocklang.ir.types import I64, ScalarType
-from blocklang.ops.elementwise import Elementwise
+from blocklang.ops.elementwise import Cast, Div, Elementwise
 from blocklang.ops.memory import Load, Offset
 from blocklang.ops.scan import Running
 from blocklang.ops.tile import InBounds, Lanes
@@ -50,16 +52,16 @@ class LanesLoop:
             for inner in op.body.ops
             if isinstance(inner, Running) and self.width
         ]
-        self.prefetch = PREFETCH_BYTES if self._is_long() else 0
+        self.prefetch = op.prefetch or self._long_fold_prefetch()
 
-    def _is_long(self) -> bool:
-        """True for a fold of so many bytes that what it reads hardly comes from the first cache."""
+    def _long_fold_prefetch(self) -> int:
+        """How many lanes ahead a fold of so many bytes reads that they hardly come from the first cache."""
         reads = (op for op in self.op.body.ops if isinstance(op, Load))
         size = max((memory_type(op.result.type).bytes for op in reads), default=0)
-        return bool(self.folds) and self.op.extent * size >= LONG_BYTES
+        return PREFETCH_BYTES // size if self.folds and self.op.extent * size >= LONG_BYTES else 0
 
     def run(self) -> None:
-        if len(self.folds) == 1 and self.folds[0].can_guess() and self._can_repeat():
+        if len(self.folds) == 1 and self._can_guess(self.folds[0]):
             self.finish([self.guess(self.folds[0])])
             return
         state = [text for fold in self.folds for text in fold.starts()]
@@ -69,6 +71,16 @@ class LanesLoop:
             state = self.vector_loops(state)
         self.finish(self.scalars_of(state))
 
+    def _can_guess(self, fold: Fold) -> bool:
+        if fold.finds_index and not self._yields_index():
+            return False
+        return fold.can_guess() and (not fold.types[0].is_float or self._can_repeat())
+
+    def _yields_index(self) -> bool:
+        """True if the index that the body yields is the loop's."""
+        op = self.op.body.terminator.operands[1].defining_op
+        return isinstance(op, Cast) and op.operands[0] is self.op.body.args[0]
+
     def _can_repeat(self) -> bool:
         """True if the body may run twice: it only reads."""
         return not any(op.effects - {Effect.READ, Effect.READ_BUFFER} for op in self.op.body.walk())
@@ -77,17 +89,22 @@ class LanesLoop:
         """An extremum by plain comparisons; if it is doubtful, exactly, by running the loops again."""
         emit = self.emit
         fold.guessing = True
-        (plain,) = fold.finish(self.vector_loops(fold.starts()))
-        doubtful = fold.is_doubtful(plain)
+        plain = fold.finish(self.vector_loops(fold.starts()))
+        doubtful = fold.is_doubtful(plain[0])
         fold.guessing = False
+        if doubtful is None:
+            return plain
         again, join, before = emit.new_block("again"), emit.new_block("extremum"), emit.block
         emit.branch_if(doubtful, again, join)
         emit.start(again)
-        (exact,) = fold.finish(self.vector_loops(fold.starts()))
+        exact = fold.finish(self.vector_loops(fold.starts()))
         end = emit.block
         emit.branch(join)
         emit.start(join)
-        return [emit.phi(llvm_scalar(fold.types[0]), [(plain, before), (exact, end)]).name]
+        return [
+            emit.phi(llvm_scalar(type), [(guessed, before), (found, end)]).name
+            for type, guessed, found in zip(fold.types, plain, exact, strict=True)
+        ]
 
     def bounds(self) -> list[InBounds]:
         """The masks of the body that are ranges of the lane index with bounds from outside of the loop."""
@@ -128,10 +145,38 @@ class LanesLoop:
             )
         main_end, leftover = self.main_end(start, full_high)
         if main_end != start:
-            state = self.loop(start, main_end, state, frozenset(bounds), masked=False, step=width)
+            state = self.main_part(start, main_end, state, frozenset(bounds))
         if leftover:
             state = self.loop(main_end, self.high, state, frozenset(), masked=True, step=width)
         return state
+
+    def main_part(self, low: str, high: str, state: list[str], assumed: frozenset[InBounds]) -> list[str]:
+        """Full vectors over [low, high), with streaming stores where that is worth it."""
+        streams = None
+        if self.op.stream:
+            lanes = self.emitter.nested(width=self.width, live=None, assumed=assumed).lanes
+            streams = may_stream(lanes, self.op, self.index_lane(low))
+        if streams is None:
+            return self.loop(low, high, state, assumed, masked=False, step=self.width)
+        emit = self.emit
+        past, through, join = (emit.new_block(n) for n in ("stream", "store", "stored"))
+        emit.branch_if(streams, past, through)
+        ends = []
+        for label, streaming in ((past, True), (through, False)):
+            emit.start(label)
+            texts = self.loop(low, high, state, assumed, masked=False, step=self.width, streams=streaming)
+            ends.append((texts, emit.block))
+            emit.branch(join)
+        emit.start(join)
+        return [
+            emit.phi(kind, [(texts[position], block) for texts, block in ends]).name
+            for position, kind in enumerate(self.kinds())
+        ]
+
+    def kinds(self) -> list[str]:
+        """The types of what is folded and carried."""
+        kinds = [llvm_type(t, f.lanes) for f in self.folds for t in f.accumulator_types()]
+        return kinds + [llvm_type(t, self.width) for _, lanes in self.runs for t in lanes.types]
 
     def _at_most(self, a: str, b: str) -> bool:
         return a == b or (_is_number(a) and _is_number(b) and int(a) <= int(b))
@@ -157,24 +202,34 @@ class LanesLoop:
         return self.emit.add(self.emit.op(f"and i64 {distance}, {-self.width}"), start), True
 
     def loop(
-        self, low: str, high: str, state: list[str], assumed: frozenset[InBounds], *, masked: bool, step: int
+        self,
+        low: str,
+        high: str,
+        state: list[str],
+        assumed: frozenset[InBounds],
+        *,
+        masked: bool,
+        step: int,
+        streams: bool = False,
     ) -> list[str]:
         """One loop over [low, high): all lanes live, or masked to the lanes below the loop's end."""
         emit = self.emit
         if self.width and _is_one_step(low, high, step):
-            return self.step(low, state, assumed, {}, masked=masked)
+            return self.step(low, state, assumed, {}, masked=masked, streams=streams, divisors={})
         header, inside, done = emit.new_block("lanes"), emit.new_block("body"), emit.new_block("done")
         splats = self.splat_uniform_operands() if self.width else {}
+        divisors = self.prepare_divisors() if self.width and not masked else {}
         before = emit.block
         emit.branch(header)
         emit.start(header)
         index = emit.phi("i64", [(low, before)])
-        kinds = [llvm_type(t, f.lanes) for f in self.folds for t in f.accumulator_types()]
-        kinds += [llvm_type(t, self.width) for _, lanes in self.runs for t in lanes.types]
-        phis = [emit.phi(kind, [(text, before)]) for kind, text in zip(kinds, state, strict=True)]
+        phis = [emit.phi(kind, [(text, before)]) for kind, text in zip(self.kinds(), state, strict=True)]
         emit.branch_if(emit.op(f"icmp slt i64 {index.name}, {high}"), inside, done)
         emit.start(inside)
-        following = self.step(index.name, [p.name for p in phis], assumed, splats, masked=masked)
+        texts = [p.name for p in phis]
+        following = self.step(
+            index.name, texts, assumed, splats, masked=masked, streams=streams, divisors=divisors
+        )
         for phi, text in zip(phis, following, strict=True):
             phi.add(text, emit.block)
         index.add(emit.op(f"add i64 {index.name}, {step}"), emit.block)
@@ -190,6 +245,8 @@ class LanesLoop:
         splats: dict[str, str],
         *,
         masked: bool,
+        streams: bool,
+        divisors: dict[str, Divisor],
     ) -> list[str]:
         """One step, from `index` on; returns what is folded and carried so far."""
         running = self.running_states(index, state)
@@ -199,7 +256,9 @@ class LanesLoop:
             assumed=self.emitter.lanes.assumed | assumed,
             splats=splats,
             running=running,
+            divisors=divisors,
             prefetch=0 if masked else self.prefetch,
+            streams=streams,
         )
         live = None
         if masked:
@@ -211,7 +270,7 @@ class LanesLoop:
         for fold in self.folds:
             first, count = len(following), len(fold.types)
             own, new = state[first : first + count], yielded[first : first + count]
-            following += fold.step(own, new, live.text if live else None)
+            following += fold.step(own, new, live.text if live else None, index)
         return following + [text for run in running.values() for text in run.last]
 
     def running_states(self, index: str, state: list[str]) -> dict[Operation, RunningState]:
@@ -250,6 +309,20 @@ class LanesLoop:
                 if lane.text.startswith("%"):
                     splats[lane.text] = self.emit.splat(llvm_scalar(lane.type), lane.text, self.width)
         return splats
+
+    def prepare_divisors(self) -> dict[str, Divisor]:
+        """What is computed before the loop of each number from outside that the body divides by."""
+        divisors: dict[str, Divisor] = {}
+        for op in self.op.body.ops:
+            if not isinstance(op, Div) or self._is_inside(op.rhs):
+                continue
+            lane = self.emitter.values.get(op.rhs)
+            if lane is None or not lane.is_uniform or lane.text in divisors:
+                continue
+            assert isinstance(lane.type, ScalarType)
+            if has_slow_division(lane.type, self.emitter.lanes.target):
+                divisors[lane.text] = prepare_divisor(self.emit, lane.type, lane.text, self.width)
+        return divisors
 
     def _is_inside(self, value: Value) -> bool:
         """True if the body itself makes the value."""

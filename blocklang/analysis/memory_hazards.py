@@ -44,11 +44,16 @@ class MemoryHazards:
     def __init__(self, kernel: Kernel) -> None:
         self.alias = kernel.attributes.get("alias", "unknown")
         self.writers = [op for op in kernel.walk() if Effect.WRITE in op.effects]
+        self.readers = [op for op in kernel.walk() if isinstance(op, (Load, Atomic))]
         self.strides = LaneStrides(kernel)
 
-    def may_share(self, load: Load, writer: Operation) -> bool:
+    def is_read(self, writer: Operation) -> bool:
+        """True if the kernel may load, or change with an atomic, memory that the store writes."""
+        return any(self.may_share(reader, writer) for reader in self.readers)
+
+    def may_share(self, load: Operation, writer: Operation) -> bool:
         """True if the load may read memory that the store or atomic writes."""
-        read, written = base_pointer(load.pointer), base_pointer(writer.segment("pointer")[0])
+        read, written = base_pointer(load.segment("pointer")[0]), base_pointer(writer.segment("pointer")[0])
         if read is None or written is None:
             return True
         return read is written or self.alias != "disjoint"

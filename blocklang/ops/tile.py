@@ -282,6 +282,10 @@ class Lanes(TileOperation):
     body yields is folded in the published order, as if the lanes [high, extent) yielded the operands
     `pads`. Without pads, extent is `high`. A float sum needs low = 0 (partials go by index).
 
+    `stream` says when stores go past the caches: if the grid's extents along `stream_axes` multiply to so
+    many programs or more; 0 is never. `prefetch` is how many lanes ahead of its consecutive loads the loop
+    asks for memory.
+
     %s = lanes %lo, %hi, width=32, combines=["sum"] : f32 {
       (%i: i64):
       %v = read %b, %i : f32
@@ -295,6 +299,9 @@ class Lanes(TileOperation):
     width = attribute(int)
     combines = attribute(tuple, default=())
     extent = attribute(int, default=0)
+    stream = attribute(int, default=0)
+    stream_axes = attribute(tuple, default=())
+    prefetch = attribute(int, default=0)
     outputs = result(variadic=True)
     body = region()
     levels = PLACED
@@ -304,6 +311,8 @@ class Lanes(TileOperation):
             raise ValueError("the body takes the index")
         if not isinstance(self.body.terminator, Yield):
             raise ValueError("the body must end in a yield")
+        if self.stream < 0 or not set(self.stream_axes) <= {0, 1, 2}:
+            raise ValueError("stream counts programs along axes of the grid")
         yielded = [v.type for v in self.body.terminator.operands]
         if [r.type for r in self.results] != yielded or (
             self.pads and [p.type for p in self.pads] != yielded

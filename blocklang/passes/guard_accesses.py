@@ -589,6 +589,8 @@ def _slow_down(root: Operation) -> None:
             ordered = any(c == "sum" for c in op.combines)
             least = 32 if ordered else GROUP if _runs(op) else 1
             op.attributes["width"] = min(op.width, least)
+            op.attributes.pop("stream", None)
+            op.attributes.pop("stream_axes", None)
 
 
 def _runs(loop: Lanes) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from blocklang.analysis.lane_strides import LaneForm, LaneStrides
-from blocklang.analysis.memory_hazards import MemoryHazards, has_atomic
+from blocklang.analysis.memory_hazards import MemoryHazards, base_pointer, has_atomic
 from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ir.index_map import Dim, IndexMap, coefficient, compose, identity_map
 from blocklang.ir.printer import Printer
@@ -28,6 +28,7 @@ from blocklang.ops.memory import Load, Store, pointee
 from blocklang.ops.order import Gather, WholeBlock
 from blocklang.ops.scan import GROUP, Running, Scan
 from blocklang.ops.tile import FORMS, Contract, Iterate
+from blocklang.passes.streaming import Stream, choose_stream, grid_axes
 from blocklang.target import Target
 
 CHEAP_FUNCTIONS = {FUNCTIONS[n] for n in ("floor", "ceil", "trunc", "rint")}
@@ -39,6 +40,9 @@ DEAR = tuple({*FUNCTIONS.values(), *FUNCTIONS_OF_SEVERAL.values(), Div, For, Whi
 STREAM_BYTES = 32
 TURNED_BYTES = 512 << 10  # of a block that is turned: it goes through the second cache
 TURNED_EXTENT = 16  # along both axes of one that is turned: a square of lanes
+# A block that is prefetched has at least and at most so many bytes: less is a few lines, more would drive
+# what is in use out of the nearest cache.
+PREFETCH_BYTES = (1 << 10, 16 << 10)
 ATOMIC_LANES = 8  # lanes per step of an atomic
 # What one worker keeps of one operand's packed tiles: a share of a last cache.
 SHARED_BYTES = 16 << 20
@@ -47,16 +51,20 @@ MOST_TILES, FEWEST_TILES = 512, 4
 
 @dataclass(frozen=True)
 class LoopSchedule:
-    """How an iteration space is walked: axes from the outermost to the one that lanes run along, and lanes
-    per step.
+    """How an iteration space is walked: axes from the outermost to the one that lanes run along, lanes per
+    step, when its stores bypass the caches, and how many lanes ahead it asks for memory.
     """
 
     order: tuple[int, ...]
     width: int
+    stream: Stream | None = None
+    prefetch: int = 0
 
     def __str__(self) -> str:
         outer = "".join(f"d{axis}, " for axis in self.order[:-1])
-        return f"for {outer}lanes d{self.order[-1]} by {self.width}"
+        stream = f", {self.stream}" if self.stream is not None else ""
+        ahead = f", prefetching {self.prefetch} ahead" if self.prefetch else ""
+        return f"for {outer}lanes d{self.order[-1]} by {self.width}{stream}{ahead}"
 
 
 @dataclass(frozen=True)
@@ -157,6 +165,7 @@ class _Chooser:
         self.hazards = MemoryHazards(kernel)
         self.kept: dict[Value, str] = {}
         self.layouts: dict[Value, tuple[int, ...]] = {}
+        self.loops_reading: Counter[Value] = Counter()
         self.order = {op: i for i, op in enumerate(kernel.walk())}
 
     def run(self) -> Schedule:
@@ -319,7 +328,40 @@ class _Chooser:
             width = min(width, max(STREAM_BYTES // widest, 1))
         if runs:  # whole groups, which are enough to hide behind each other
             width = min(GROUP, _power_of_two(op.space[lane_axis]))
-        return LoopSchedule(order, width)
+        stream = choose_stream(op, lane_axis, width, self.hazards, self.target)
+        return LoopSchedule(order, width, stream, self.prefetch(op))
+
+    def prefetch(self, op: Iterate) -> int:
+        """How many lanes ahead `op`, the next loop in order, asks for memory: a block, if it reads an array
+        that one loop has read before it. The block is in the nearest cache then, and memory has nothing to
+        do; what it brings now is what the next program begins with. What the next round of a loop begins with
+        may lie anywhere.
+        """
+        (extent,) = op.space if len(op.space) == 1 and op.parent is self.kernel.body else (0,)
+        seconds = False
+        for base, size in self.arrays_read(op).items():
+            if PREFETCH_BYTES[0] <= extent * size <= PREFETCH_BYTES[1]:
+                self.loops_reading[base] += 1
+                seconds = seconds or self.loops_reading[base] == 2
+        return extent if seconds else 0
+
+    def arrays_read(self, op: Iterate) -> dict[Value, int]:
+        """The arrays that `op`'s loops read at consecutive addresses, which differ between programs, and the
+        size of an element.
+        """
+        arrays: dict[Value, int] = {}
+        for inner, _ in self.fused(op):
+            for access, form in self.accesses(inner):
+                pointer = access.segment("pointer")[0]
+                base = base_pointer(pointer)
+                if (
+                    isinstance(access, Load)
+                    and base is not None
+                    and form.strides == (1,)
+                    and grid_axes(pointer)
+                ):
+                    arrays[base] = pointee(pointer.type).bytes
+        return arrays
 
     def may_walk_in_any_order(self, op: Iterate) -> bool:
         """True unless lanes that store to one address could change places: the last in row-major order wins,
@@ -383,7 +425,11 @@ class _Chooser:
         return list(zip(accesses, self.strides.accesses(op, pointers), strict=True))
 
     def element_bytes(self, op: Iterate) -> list[int]:
-        values = [i.value for i in op.body.walk() if isinstance(i, Store)] or list(op.results)
+        """The sizes of what lanes of registers hold: what `op` stores, or results in. Integers that are sums
+        of indices need no lanes: they are a base and a step.
+        """
+        values = [i.value for i in op.body.walk() if isinstance(i, Store)]
+        values = values or [v for v in op.results if not self.strides.of(v).bits]
         elements = [element_type(v.type) for v in values]
         return [e.bytes for e in elements if isinstance(e, ScalarType) and (e.is_float or e.bits < 64)] or [1]
 

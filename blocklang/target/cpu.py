@@ -35,6 +35,7 @@ class Target:
         vector_registers: how many there are.
         has_fma: fused multiply-add in hardware; without it `fma` is an exact sequence of other operations.
         has_f16c: conversion between f16 and f32 in hardware.
+        has_streaming_stores: stores that bypass the caches, where it has been measured that they pay.
         cache_bytes: first-level data cache, then the second.
         byte_products: instructions that multiply bytes and add the products up, the best first: "tiles" (of
             matrices), "bytes" (four products a lane), "pairs" (two products of 16 bits a lane).
@@ -48,6 +49,7 @@ class Target:
     vector_registers: int
     has_fma: bool
     has_f16c: bool
+    has_streaming_stores: bool
     cache_bytes: tuple[int, int]
     byte_products: tuple[str, ...] = ()
 
@@ -67,7 +69,9 @@ def _from_features(triple: str, cpu: str, flags: dict[str, bool], features: str)
     else:
         width, registers, fma, f16 = 16, 16, bool(flags.get("fma")), bool(flags.get("f16c"))
     products = _byte_products(flags) if triple.startswith("x86_64") else ()
-    return Target("host", triple, cpu, features, width, registers, fma, f16, (32 << 10, 512 << 10), products)
+    streams = triple.startswith("x86_64")
+    caches = (32 << 10, 512 << 10)
+    return Target("host", triple, cpu, features, width, registers, fma, f16, streams, caches, products)
 
 
 def _byte_products(flags: dict[str, bool]) -> tuple[str, ...]:

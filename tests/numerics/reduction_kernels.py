@@ -254,3 +254,14 @@ def long_best(x, value, index, N: bl.constexpr):
     v, k = tl.reduce((tl.load(x + i), i), 0, better)
     tl.store(value, v)
     tl.store(index, k)
+
+
+@bl.jit
+def places(x, out, n, N: bl.constexpr):
+    row, columns = tl.program_id(0), tl.arange(0, N)
+    a = tl.load(x + row * N + columns)
+    ends = tl.load(x + row * N + columns, mask=columns < n, other=0)
+    tl.store(out + row * 4, tl.argmax(a, 0))
+    tl.store(out + row * 4 + 1, tl.argmin(a, 0))
+    tl.store(out + row * 4 + 2, tl.argmax(ends, 0))
+    tl.store(out + row * 4 + 3, tl.argmin(ends, 0))

@@ -435,6 +435,45 @@ def test_a_long_tree_of_pairs() -> None:
     assert (value[0], index[0]) == (x.max(), np.argmax(x))
 
 
+def rows_of_ends(name: str, n: int) -> Array:
+    """Rows whose extremum is an end of the type, tied, next to NaN, or missing."""
+    smallest, largest = (-np.inf, np.inf) if name in FLOATS else limits(name)
+    rows = [np.zeros(n), np.arange(n) % 100, -(np.arange(n) % 100), np.arange(n) // 16 % 7]
+    for end in (smallest, largest):
+        rows.append(np.full(n, end, object))
+        for place in (0, n // 2, n - 1):
+            rows.append(np.full(n, end, object))
+            rows[-1][place] = 3
+            rows.append(np.full(n, 3, object))
+            rows[-1][place] = end
+            rows[-1][n - 1] = end
+    if name in FLOATS:
+        rows += [
+            np.full(n, np.nan),
+            np.where(np.arange(n) % 3, np.nan, -np.inf),
+            np.where(np.arange(n) % 2, 0.0, -0.0),
+        ]
+        rows += [np.where(np.arange(n) < n - 1, np.nan, end) for end in (-np.inf, np.inf, 1.0, -0.0)]
+    if name not in SIGNED and name not in FLOATS:
+        rows = [np.abs(row) for row in rows]
+    with np.errstate(invalid="ignore"):  # NaN
+        return np.array([list(row) for row in rows]).astype(NUMPY_DTYPES[name])
+
+
+@pytest.mark.parametrize("n", [1, 37, 1000])
+@pytest.mark.parametrize(
+    "name", ["fp32", "fp64", "fp16", "bf16", "int32", "int64", "uint32", "int8", "uint8", "int16"]
+)
+def test_places_of_ends(name: str, n: int) -> None:
+    """Ties, ends of the type, NaN and nothing but NaN; rows that end inside of the block."""
+    x = rows_of_ends(name, n)
+    short = n // 2 + 1
+    ends = np.where(np.arange(n) < short, x, np.zeros((), x.dtype))
+    found = launch_one(kernels.places, (len(x),), x, Out((len(x), 4), "int32"), short, N=n)
+    for column, rows, largest in ((0, x, True), (1, x, False), (2, ends, True), (3, ends, False)):
+        assert_same_bits(found[:, column], reduced(index_reference(largest), rows, 1))
+
+
 # ---- reductions that meet their operand again ----
 
 

@@ -115,7 +115,12 @@ class Nests:
         bounds = [zero, self.constant(builder, space[lane_axis])]
         lanes = Lanes(
             {"low": bounds[0], "high": bounds[1]},
-            {"width": loop.width, **({"combines": combines, "extent": space[lane_axis]} if combines else {})},
+            {
+                "width": loop.width,
+                **({"combines": combines, "extent": space[lane_axis]} if combines else {}),
+                **({"prefetch": loop.prefetch} if loop.prefetch else {}),
+                **({"stream": loop.stream.programs, "stream_axes": loop.stream.axes} if loop.stream else {}),
+            },
             types,
             [region],
             builder.location,
@@ -214,6 +219,8 @@ class Nests:
                 target = self.kept_buffer(result)
                 builder.create(Write, target, lane, self.ssa(builder, nest, self.laid_out(target, at)))
                 nest.cache[("kept", result)] = target
+                if ahead := self.schedule.loops[self.labels.of(op)].prefetch:
+                    nest.lanes.attributes["prefetch"] = ahead
 
     def body(self, builder: Builder, nest: Nest, op: Iterate) -> list[Value]:
         """The lanes that `op`'s body yields at the nest's own indices."""

@@ -1,0 +1,48 @@
+"""Memory that a loop asks for ahead of time: only where an array is read again."""
+
+from __future__ import annotations
+
+from blocklang import jit
+from blocklang import language as tl
+from examples.softmax import softmax
+from examples.vector_add import add
+from tests.codegen.test_assembly import compile_at
+
+
+@jit
+def weighted(x_ptr, w_ptr, out_ptr, n, N: tl.constexpr):  # type: ignore[no-untyped-def]
+    row, lanes = tl.program_id(0), tl.arange(0, N)
+    inside = lanes < n
+    x = tl.load(x_ptr + row * n + lanes, mask=inside, other=0)
+    w = tl.load(w_ptr + lanes, mask=inside, other=0)
+    tl.store(out_ptr + row * n + lanes, (x - tl.sum(x * w, 0)) * w, mask=inside)
+
+
+@jit
+def rows_in_turn(x_ptr, out_ptr, n_rows, N: tl.constexpr):  # type: ignore[no-untyped-def]
+    lanes = tl.arange(0, N)
+    for row in range(tl.program_id(0), n_rows, tl.num_programs(0)):
+        x = tl.load(x_ptr + row * N + lanes)
+        tl.store(out_ptr + row * N + lanes, x - tl.sum(x, 0))
+
+
+def test_rows_that_are_read_again_ask_for_the_next() -> None:
+    """One of the loops over a row, for each line of what a step reads: 32 floats."""
+    compiled = compile_at(softmax, "x86-64-v3", BLOCK=1024)
+    assert compiled.forms.schedule.count("prefetching 1024 ahead") == 1
+    assert compiled.assembly.count("prefetcht0") == 2
+
+
+def test_what_is_read_once_or_by_all_programs_is_not_asked_for() -> None:
+    assert "prefetch" not in compile_at(add, "x86-64-v3", BLOCK=1024).assembly
+    schedule = compile_at(weighted, "x86-64-v3", N=1024).forms.schedule
+    assert schedule.count("prefetching") == 1
+
+
+def test_the_next_round_of_a_loop_may_lie_anywhere() -> None:
+    assert "prefetch" not in compile_at(rows_in_turn, "x86-64-v3", N=1024).assembly
+
+
+def test_short_and_long_blocks_ask_for_nothing() -> None:
+    for block in (128, 16384):
+        assert "prefetch" not in compile_at(softmax, "x86-64-v3", BLOCK=block).assembly
