@@ -139,11 +139,16 @@ def _common_load_bounds(loop: Operation) -> set[Bounds]:
 
 
 def _foldable(loop: Lanes) -> set[Bounds]:
-    """Bounds outside of which a fold sees one padding value: those shared by all its masked loads, low end
-    included.
+    """Bounds outside of which a fold sees one padding value: of its masked loads, and of what chooses lanes;
+    low end included.
     """
-    shared = {b for b in _common_load_bounds(loop) if b[0] is loop.low}
-    return {b for b in shared if _Padding(loop, b).is_possible()}
+    found: set[Bounds] = set()
+    for op in loop.body.walk():
+        if isinstance(op, Load) and op.volatile:
+            return set()
+        if isinstance(op, (Load, Select)):
+            found |= set(_own_bounds(op.mask if isinstance(op, Load) else op.condition, loop))
+    return {b for b in found if b[0] is loop.low and _Padding(loop, b).is_possible()}
 
 
 class _Padding:
@@ -274,6 +279,19 @@ def _settle(candidates: dict[Operation, set[Bounds]]) -> None:
 # ---- the change ----
 
 
+def _drop_implied(loop: Operation) -> None:
+    """A range of the loop's index that holds all of the loop is true."""
+    low, high = loop.operands[0], loop.operands[1]
+    for op in loop.regions[0].args[0].users:
+        if isinstance(op, InBounds) and _at_most(op.low, low) and _at_most(high, op.high):
+            op.replace_with(Builder.before_op(op).value(Constant, value=True, result_types=[I1]))
+
+
+def _at_most(one: Value, other: Value) -> bool:
+    a, b = one.defining_op, other.defining_op
+    return one is other or (isinstance(a, Constant) and isinstance(b, Constant) and a.value <= b.value)
+
+
 def _narrow(loop: Operation, bounds: set[Bounds]) -> None:
     builder = Builder.before_op(loop)
     low, high = loop.operands[0], loop.operands[1]
@@ -305,15 +323,20 @@ def _set_pads(loop: Lanes, bounds: set[Bounds], builder: Builder, high: Value) -
 def _assume_inside(loop: Operation, bounds: set[Bounds]) -> None:
     """Inside the narrowed loop the masks of its bounds hold."""
     index = loop.regions[0].args[0]
+    ends = {high for _, high in bounds}
     for op in list(loop.regions[0].walk()):
-        if isinstance(op, InBounds) and op.index is index and (op.low, op.high) in bounds:
-            op.replace_with(Builder.before_op(op).value(Constant, value=True, result_types=[I1]))
+        if isinstance(op, InBounds) and op.index is index:
+            holds = (op.low, op.high) in bounds
+            if holds or op.low in ends:  # or it begins where the loop ends now
+                op.replace_with(Builder.before_op(op).value(Constant, value=holds, result_types=[I1]))
 
 
 def narrow_loops(kernel: Kernel) -> None:
     """Narrow every loop of a placed kernel as far as its masks allow."""
     assert kernel.level == "placed"
     loops: list[Operation] = [op for op in kernel.walk() if isinstance(op, (Group, Lanes))]
+    for loop in loops:
+        _drop_implied(loop)
     candidates = {op: _candidate(op) for op in loops}
     for loop, bounds in candidates.items():
         if isinstance(loop, Lanes) and loop.combines:
