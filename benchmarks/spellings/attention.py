@@ -1,7 +1,7 @@
 """Attention of several heads, without a mask of its own: one program a block of queries of a head."""
 
 # mypy: ignore-errors
-# ruff: noqa: PIE808, SIM300 (as people write it)
+# ruff: noqa: SIM300 (as people write it)
 from __future__ import annotations
 
 import numpy as np

@@ -31,8 +31,8 @@ becomes
     }
 
 The maximum of a row, kept in a buffer because there are several rows, is one number in the loop over the
-row: what is computed from it alone can leave the loop too, and the padding of a sum over `exp(x - maximum)` is
-known before the loop (`narrow_loops`). A read never fails, so it may stand before a loop without lanes.
+row: what is computed from it alone can leave the loop too, and the padding of a sum over `exp(x - maximum)`
+is known before the loop (`narrow_loops`). A read never fails, so it may stand before a loop without lanes.
 
 Requires: level placed; indices that lanes share stand outside of their loops (`hoist_loop_invariants`).
 Keeps: all results; every effect and its order.

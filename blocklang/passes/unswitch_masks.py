@@ -7,9 +7,9 @@
       lanes %c0, %c64, width=64 {
         (%i: i64):
         %a = offset %p, %i : ptr<f32>
-        %v = load %a, mask=%m : f32
+        %w = load %a, mask=%m : f32
         %b = offset %q, %i : ptr<f32>
-        store %b, %v
+        store %b, %w
         yield
       }
       return
@@ -26,9 +26,9 @@ becomes
         lanes %c0, %c64, width=64 {
           (%i: i64):
           %a = offset %p, %i : ptr<f32>
-          %v = load %a, mask=%v0 : f32
+          %w = load %a, mask=%v0 : f32
           %b = offset %q, %i : ptr<f32>
-          store %b, %v
+          store %b, %w
           yield
         }
         yield
@@ -37,9 +37,9 @@ becomes
         lanes %c0, %c64, width=64 {
           (%i_0: i64):
           %a_0 = offset %p, %i_0 : ptr<f32>
-          %v_0 = load %a_0, mask=%v1 : f32
+          %w_0 = load %a_0, mask=%v1 : f32
           %b_0 = offset %q, %i_0 : ptr<f32>
-          store %b_0, %v_0
+          store %b_0, %w_0
           yield
         }
         yield

@@ -7,9 +7,9 @@
         (%i: i64):
         %a = mul %i, %stride : i64
         %b = offset %p, %a : ptr<f32>
-        %v = load %b : f32
+        %w = load %b : f32
         %c = offset %q, %i : ptr<f32>
-        store %c, %v
+        store %c, %w
         yield
       }
       return
@@ -27,9 +27,9 @@ becomes
           (%i: i64):
           %a = mul %i, %v0 : i64
           %b = offset %p, %a : ptr<f32>
-          %v = load %b : f32
+          %w = load %b : f32
           %c = offset %q, %i : ptr<f32>
-          store %c, %v
+          store %c, %w
           yield
         }
         yield
@@ -38,9 +38,9 @@ becomes
           (%i_0: i64):
           %a_0 = mul %i_0, %stride : i64
           %b_0 = offset %p, %a_0 : ptr<f32>
-          %v_0 = load %b_0 : f32
+          %w_0 = load %b_0 : f32
           %c_0 = offset %q, %i_0 : ptr<f32>
-          store %c_0, %v_0
+          store %c_0, %w_0
           yield
         }
         yield
