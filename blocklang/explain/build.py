@@ -20,6 +20,7 @@ from blocklang.ops.control import If
 from blocklang.ops.creation import Constant
 from blocklang.ops.memory import Load, Store
 from blocklang.ops.tile import BufferOp, ContractBuffers, Group, InBounds, Lanes, Memoise, Memory
+from blocklang.passes.narrow_loops import conjuncts
 from blocklang.passes.pipeline import run_pipeline
 from blocklang.passes.plan_memory import scratch_bytes
 from blocklang.passes.schedule import Schedule
@@ -179,20 +180,35 @@ def _mask(op: Operation, loop: Lanes | None, forms: LaneForms | None) -> str:
     masks = op.segment("mask") if "mask" in op.segments else []
     if not masks or isinstance(masks[0].defining_op, Constant):
         return ""
-    mask = masks[0]
     if loop is None or forms is None:
-        return f"asked: {words(mask)}"
-    if forms.of(mask).is_uniform:
-        return f"asked once for all lanes: {words(mask)}"
+        return f"asked: {words(masks[0])}"
+    said: list[str] = []
+    ends: list[str] = []
+    for part in conjuncts(masks[0]):
+        test = part.defining_op
+        if isinstance(test, Constant):
+            continue  # it holds
+        if forms.of(part).is_uniform:
+            said.append(f"asked once for all lanes: {words(part)}")
+        elif _is_range(part, loop, forms):
+            assert isinstance(test, InBounds)
+            ends.append(f"{words(test.low)} to {words(test.high)}")
+        else:
+            said.append(f"asked lane by lane: {words(part)}")
+    if ends:
+        said.append(f"none in the main loop, over {' and '.join(dict.fromkeys(ends))}")
+    return "; ".join(said)
+
+
+def _is_range(mask: Value, loop: Lanes, forms: LaneForms) -> bool:
+    """True for a range of the loop's own index: the loop is cut there (`codegen.lanes_loop`)."""
     test = mask.defining_op
-    if (
+    return (
         isinstance(test, InBounds)
         and test.index is loop.body.args[0]
         and forms.of(test.low).is_uniform
         and forms.of(test.high).is_uniform
-    ):
-        return f"none in the main loop, which ends at {words(test.high)}"
-    return f"asked lane by lane: {words(mask)}"
+    )
 
 
 # ---- loops and products ----

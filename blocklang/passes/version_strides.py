@@ -58,6 +58,7 @@ Keeps: all results; every effect and its order.
 
 from __future__ import annotations
 
+from blocklang.analysis.index_steps import IndexSteps
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.rewriting import clone_operation
@@ -79,27 +80,37 @@ def version_strides(kernel: Kernel) -> None:
 
 
 def _run_time_strides(loop: Lanes) -> list[Value]:
-    """The i64 values from before the loop that are multiplied with its index in the address of an access."""
+    """The i64 values from before the loop by which addresses of accesses grow from lane to lane."""
+    steps = IndexSteps()
     found: dict[Value, None] = {}
     for op in loop.body.walk():
         if isinstance(op, (Load, Store)):
-            found |= dict.fromkeys(_strides_of(op.pointer, loop))
+            found |= dict.fromkeys(_strides_of(op.pointer, loop, steps))
     return list(found)
 
 
-def _strides_of(value: Value, loop: Lanes) -> list[Value]:
+def _strides_of(value: Value, loop: Lanes, steps: IndexSteps) -> list[Value]:
     op = value.defining_op
     if op is None or not loop.body.encloses(op):
         return []
     if isinstance(op, (Offset, Add, Sub)):
-        return [stride for part in op.operands for stride in _strides_of(part, loop)]
+        return [stride for part in op.operands for stride in _strides_of(part, loop, steps)]
     if isinstance(op, Mul) and op.result.type == I64:
-        for index, stride in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-            made_by = stride.defining_op
-            outside = made_by is None or not (loop.body.encloses(made_by) or isinstance(made_by, Constant))
-            if index is loop.body.args[0] and outside and stride not in loop.body.args:
+        index = loop.body.args[0]
+        for factor, stride in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            if (
+                steps.of(factor, index) == 1
+                and steps.of(stride, index) == 0
+                and not isinstance(stride.defining_op, Constant)
+                and _stands_before(stride, loop)
+            ):
                 return [stride]
     return []
+
+
+def _stands_before(value: Value, loop: Lanes) -> bool:
+    owner = value.owner if isinstance(value.owner, Operation) else value.owner.parent
+    return owner is not loop and not (isinstance(owner, Operation) and loop.body.encloses(owner))
 
 
 def _version(loop: Lanes, strides: list[Value]) -> None:
