@@ -157,8 +157,8 @@ def test_renamed_lanes_are_whole_vectors(level: str) -> None:
 
 
 def test_one_half_is_not_a_call() -> None:
-    """A scalar is rounded to f16 by the instruction: an `fptrunc` may become a call, far from where it was."""
-    text = "kernel @k(%p: ptr<f16>, %s: f32) {\n  %h = cast %s : f16\n  store %p, %h\n  return\n}\n"
+    """A scalar is rounded to f16 by the instruction: LLVM may make a call of an `fptrunc`."""
+    text = "kernel @k(%p: ptr<f16>, %s: f32) {\n %h = cast %s : f16\n store %p, %h\n return\n}\n"
     options = CompileOptions(target=target_for("x86-64-v4"))
     compiled = compile_kernel(parse_kernel(text), options=options)
     assert "fptrunc float" not in compiled.llvm_ir
