@@ -91,8 +91,6 @@ def narrow_from_f32(emit: Emitter, type: ScalarType, text: str, width: int, *, h
         return narrow_float8(emit, FLOAT8[type.name], text, width)
     single, word = vector_of("float", width), vector_of("i32", width)
     if type == F16 and hardware:
-        if not width:
-            return _scalar_half(emit, text)
         return emit.op(f"fptrunc {single} {text} to {vector_of('half', width)}")
     bits = emit.op(f"bitcast {single} {text} to {word}")
     if type == BF16:
@@ -140,17 +138,6 @@ def _f32_bits_to_half(emit: Emitter, text: str, bits: str, width: int) -> str:
     value = choose(emit.op(f"icmp ugt {word} {magnitude}, {number(0x7F800000)}"), number(0x7E00), value)
     packed = emit.op(f"trunc {word} {emit.op(f'or {word} {value}, {sign}')} to {short}")
     return emit.op(f"bitcast {short} {packed} to {vector_of('half', width)}")
-
-
-def _scalar_half(emit: Emitter, text: str) -> str:
-    """One f32, by the instruction itself: LLVM moves an `fptrunc` to half into the operands of a `copysign`,
-    and calls a library function for the f64 whose sign is copied.
-    """
-    name = "llvm.x86.vcvtps2ph.128"
-    emit.declarations[name] = f"declare <8 x i16> @{name}(<4 x float>, i32 immarg)"
-    vector = emit.op(f"insertelement <4 x float> zeroinitializer, float {text}, i32 0")
-    halves = emit.op(f"call <8 x i16> @{name}(<4 x float> {vector}, i32 4)")
-    return emit.op(f"bitcast i16 {emit.op(f'extractelement <8 x i16> {halves}, i32 0')} to half")
 
 
 def round_f64_to_odd_f32(emit: Emitter, text: str, width: int) -> str:

@@ -230,7 +230,8 @@ def _loop(op: Lanes) -> Loop:
 
 def _product(op: ContractBuffers) -> Product:
     rows, depth = op.a.type.shape
-    return Product((rows, op.b.type.shape[1], depth), (op.rows, op.columns), (_packed(op.a), _packed(op.b)))
+    packed = _packed(op.a), _packed(op.b)
+    return Product((rows, op.b.type.shape[1], depth), (op.rows, op.columns), packed, op.form)
 
 
 def _packed(operand: Value) -> str:

@@ -79,11 +79,14 @@ class Product:
         shape: rows, columns and depth of one block.
         tile: rows and columns of the accumulator that stay in registers.
         packed: of each operand, how it is packed and shared.
+        form: how numbers are multiplied and added up: "fma" for one by one, "pairs", "bytes" and "tiles" for
+            several bytes at a time.
     """
 
     shape: tuple[int, int, int]
     tile: tuple[int, int]
     packed: tuple[str, str]
+    form: str
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,8 @@ def _loop(loop: Loop) -> str:
 def _product(product: Product) -> Iterator[str]:
     rows, columns, depth = product.shape
     tile = f"{product.tile[0]} x {product.tile[1]}"
-    yield f"  product {rows} x {columns} x {depth}: {tile} of the result in registers"
+    form = f", multiplied in {product.form}" if product.form != "fma" else ""
+    yield f"  product {rows} x {columns} x {depth}: {tile} of the result in registers{form}"
     yield from (f"    {packed}" for packed in product.packed)
 
 

@@ -447,7 +447,7 @@ class _Chooser:
         lanes = self.target.vector_bytes // element
         wide = -(-columns // lanes)
         most = min(2 if self.target.vector_registers <= 16 else 3, wide)
-        # Vectors that divide the columns; or a last tile with fewer, for products of one vector wait for loads.
+        # Vectors that divide the columns; or a last tile with fewer: products of one vector wait for loads.
         fewest = 2 if form == "fma" else 1
         vectors = next((v for v in range(most, fewest - 1, -1) if wide % v == 0), most)
         others = (2 if form == "bytes" else 1) * vectors + 1 + (form != "fma")

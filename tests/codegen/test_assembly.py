@@ -12,7 +12,6 @@ import pytest
 
 from blocklang.compiler import CompiledKernel, CompileOptions, compile_kernel
 from blocklang.frontend import Argument, KernelSource, build_kernel
-from blocklang.ir.parser import parse_kernel
 from blocklang.ir.types import F32, I32, PointerType
 from blocklang.jit import JITFunction
 from blocklang.target import Target, target_for
@@ -154,12 +153,3 @@ def test_renamed_lanes_are_whole_vectors(level: str) -> None:
     assembly = compile_at(renamed, level, N=1024).assembly
     assert not re.search(r"gather|scatter|vpinsr|vpextr|vextractps|vinsertps", assembly)
     assert not any(loop.count("vmovss") for loop in innermost_loops(assembly))
-
-
-def test_one_half_is_not_a_call() -> None:
-    """A scalar is rounded to f16 by the instruction: LLVM may make a call of an `fptrunc`."""
-    text = "kernel @k(%p: ptr<f16>, %s: f32) {\n %h = cast %s : f16\n store %p, %h\n return\n}\n"
-    options = CompileOptions(target=target_for("x86-64-v4"))
-    compiled = compile_kernel(parse_kernel(text), options=options)
-    assert "fptrunc float" not in compiled.llvm_ir
-    assert "vcvtps2ph" in compiled.assembly
