@@ -2,6 +2,7 @@
 
     group       errors become messages and exit statuses
     stages      `ir`, `llvm`, `asm`
+    explain     how each line of a kernel runs, and why
     kernels     which kernel is meant, and for which types and constants
     signature   `--sig` and `-D`
     scripts     running a user's file
@@ -25,6 +26,7 @@ from blocklang.cli.bench import bench
 from blocklang.cli.cache import cache
 from blocklang.cli.devices import mapped_devices
 from blocklang.cli.doctor import examine, version_of
+from blocklang.cli.explain import explain
 from blocklang.cli.group import ErrorGroup
 from blocklang.cli.profile import profile
 from blocklang.cli.scripts import existing_file, run_file
@@ -96,5 +98,5 @@ def doctor() -> None:
     examine()
 
 
-for command in (*COMMANDS, profile, bench, cache):
+for command in (*COMMANDS, explain, profile, bench, cache):
     main.add_command(command)

@@ -1,4 +1,4 @@
-"""Colours for IR, LLVM IR and assembly on a terminal.
+"""Colours for IR, LLVM IR, assembly and reports on a terminal.
 
 Not a parser: one regular expression a language, whose group names are styles. Whatever no group matches stays
 plain, and removing the colours gives back the text.
@@ -55,14 +55,21 @@ _ASSEMBLY = r"""
   | (?P<operation>(?<=\t)[a-z]\w*)
 """
 
+_REPORT = r"""
+    (?P<operation>^\d+:.*)
+  | (?P<symbol>\bguard\ \d+)
+  | (?P<string>consecutive\ elements|one\ element)
+  | (?P<type>\b(?:gather|scatter|one\ by\ one|one\ lane\ a\ step|asked\ lane\ by\ lane)\b)
+"""
+
 _PATTERNS = {
     language: re.compile(pattern, re.VERBOSE | re.MULTILINE)
-    for language, pattern in {"ir": _IR, "llvm": _LLVM, "asm": _ASSEMBLY}.items()
+    for language, pattern in {"ir": _IR, "llvm": _LLVM, "asm": _ASSEMBLY, "report": _REPORT}.items()
 }
 
 
 def highlight(text: str, language: str) -> str:
-    """The text with terminal colours; `language` is 'ir', 'llvm' or 'asm'."""
+    """The text with terminal colours; `language` is 'ir', 'llvm', 'asm' or 'report'."""
 
     def colour(match: re.Match[str]) -> str:
         return click.style(match[0], **STYLES[match.lastgroup or ""])

@@ -16,7 +16,7 @@ def write_text(text: str, language: str, output: Path | None, colour: bool | Non
     """Write a stage's text.
 
     Args:
-        language: 'ir', 'llvm' or 'asm'.
+        language: 'ir', 'llvm', 'asm' or 'report'.
         output: a file, or None for standard output.
         colour: True or False if the user said so; None to decide by the terminal.
     """

@@ -154,11 +154,13 @@ class WarmLaunch(NamedTuple):
 
     @property
     def form(self) -> tuple[object, ...]:
-        """What tells tables of one version apart: the form of the call, its options, the dtypes' objects."""
+        """What tells tables of one version apart: the form of the call, the alias class of its arrays, its
+        options, the dtypes' objects.
+        """
         options = [repr(self.options[name]) for name in self.kwargs if name in self.options]
         identical = [id(v.dtype) for v in self.values if type(v) is np.ndarray]
         kinds = [_tensor_kind(v) for v in self.values if _is_tensor(v)]
-        return (len(self.args), tuple(self.kwargs), *options, *identical, *kinds)
+        return (len(self.args), tuple(self.kwargs), self.alias, *options, *identical, *kinds)
 
 
 class _Unsuitable(Exception):

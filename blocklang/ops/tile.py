@@ -286,6 +286,9 @@ class Lanes(TileOperation):
     many programs or more; 0 is never. `prefetch` is how many lanes ahead of its consecutive loads the loop
     asks for memory.
 
+    `general` marks the version of a loop that hardly ever runs: where what a faster one takes for granted
+    does not hold.
+
     %s = lanes %lo, %hi, width=32, combines=["sum"] : f32 {
       (%i: i64):
       %v = read %b, %i : f32
@@ -302,6 +305,7 @@ class Lanes(TileOperation):
     stream = attribute(int, default=0)
     stream_axes = attribute(tuple, default=())
     prefetch = attribute(int, default=0)
+    general = attribute(bool, default=False)
     outputs = result(variadic=True)
     body = region()
     levels = PLACED

@@ -55,7 +55,7 @@ becomes
         }
         yield
       } {
-        lanes %c0, %c64, width=1 {
+        lanes %c0, %c64, width=1, general=true {
           (%i_0: i64):
           %a_0 = cast %i_0 : i32
           %b_1 = add %base, %a_0 : i32
@@ -589,6 +589,7 @@ def _slow_down(root: Operation) -> None:
             ordered = any(c == "sum" for c in op.combines)
             least = 32 if ordered else GROUP if _runs(op) else 1
             op.attributes["width"] = min(op.width, least)
+            op.attributes["general"] = True
             op.attributes.pop("stream", None)
             op.attributes.pop("stream_axes", None)
 

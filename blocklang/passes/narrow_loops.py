@@ -50,8 +50,9 @@ becomes
 
 A loop that only stores ends with the mask of its stores. One that folds lanes ends early if all lanes that
 it leaves out yield one value, which is computed by running the body with the mask false (its loads give
-`other`); `lanes` folds that padding in without visiting the lanes. A loop that writes a buffer ends early
-only if every loop that reads the buffer does so for the same bounds.
+`other`, and a buffer that holds such loads has it there); `lanes` folds that padding in without visiting the
+lanes. A loop that writes a buffer ends early only if every loop that reads the buffer does so for the same
+bounds.
 
 Requires: level placed, equal masks are equal values. Keeps: all results; every effect and its order.
 """
@@ -59,7 +60,7 @@ Requires: level placed, equal masks are equal values. Keeps: all results; every 
 from __future__ import annotations
 
 from blocklang.ir.builder import Builder
-from blocklang.ir.core import Kernel, Operation, Value
+from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.rewriting import clone_operation
 from blocklang.ir.types import I1, I32, PointerType, element_type
 from blocklang.ops.atomics import AtomicCas, AtomicRmw
@@ -67,7 +68,7 @@ from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import And, Cast, Elementwise, Maximum, Minimum, Select
 from blocklang.ops.memory import Load, Store
 from blocklang.ops.scan import Running
-from blocklang.ops.tile import Group, InBounds, Lanes, Read, View, Write
+from blocklang.ops.tile import BufferOp, Group, InBounds, Lanes, Read, View, Write
 
 Bounds = tuple[Value, Value]
 
@@ -109,10 +110,10 @@ def _is_inner_arg(value: Value, loop: Operation) -> bool:
     return value.defining_op is None and isinstance(parent, Operation) and loop.regions[0].encloses(parent)
 
 
-def _candidate(loop: Operation) -> set[Bounds]:
+def _candidate(loop: Operation, kept: _KeptLoads) -> set[Bounds]:
     """Bounds outside of which the loop does nothing but write buffers; their readers are checked later."""
     if isinstance(loop, Lanes) and loop.combines:
-        return _foldable(loop)
+        return _foldable(loop, kept)
     common: set[Bounds] | None = None
     for op in loop.regions[0].walk():
         if isinstance(op, AtomicCas):  # has no mask: every lane counts
@@ -138,20 +139,71 @@ def _common_load_bounds(loop: Operation) -> set[Bounds]:
     return common or set()
 
 
-def _foldable(loop: Lanes) -> set[Bounds]:
-    """Bounds outside of which a fold sees one padding value: those shared by all its masked loads, low end
-    included.
+def _foldable(loop: Lanes, kept: _KeptLoads) -> set[Bounds]:
+    """Bounds outside of which a fold sees one padding value: of its masked loads, kept ones included, and of
+    what chooses lanes; low end included.
     """
-    shared = {b for b in _common_load_bounds(loop) if b[0] is loop.low}
-    return {b for b in shared if _Padding(loop, b).is_possible()}
+    found: set[Bounds] = set()
+    for op in loop.body.walk():
+        if isinstance(op, Load) and op.volatile:
+            return set()
+        if isinstance(op, (Load, Select)):
+            found |= set(_own_bounds(op.mask if isinstance(op, Load) else op.condition, loop))
+        elif isinstance(op, Read):
+            found |= set(kept.of(op, loop))
+    return {b for b in found if b[0] is loop.low and _Padding(loop, b, kept).is_possible()}
+
+
+class _KeptLoads:
+    """Buffers that hold masked loads and nothing else: what stands in them outside of the masks' bounds."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._others: dict[Value, dict[Bounds, Value | None]] = {}
+        for op in kernel.walk():
+            if isinstance(op, BufferOp):
+                self._others[op.result] = self._outside_of(op.result)
+
+    def _outside_of(self, buffer: Value) -> dict[Bounds, Value | None]:
+        """Per bounds that all writers share, what their loads give where the mask is false (None is 0)."""
+        if not all(isinstance(user, (Read, Write)) for user in buffer.users):
+            return {}
+        common: dict[Bounds, Value | None] | None = None
+        for write in [user for user in buffer.users if isinstance(user, Write)]:
+            loop, load = write.parent_op, write.value.defining_op
+            if not isinstance(loop, Lanes) or not isinstance(load, Load) or load.parent_op is not loop:
+                return {}
+            if write.indices[-1] is not loop.body.args[0]:
+                return {}
+            own = dict.fromkeys(_own_bounds(load.mask, loop), load.other)
+            common = own if common is None else {b: o for b, o in common.items() if own.get(b, self) is o}
+        return common or {}
+
+    def of(self, read: Read, loop: Operation) -> dict[Bounds, Value | None]:
+        """The same for a read at the index of `loop`, where the bounds and the value exist before it."""
+        if read.indices[-1] is not loop.regions[0].args[0]:
+            return {}
+        found = self._others.get(read.buffer, {})
+        return {
+            bounds: other
+            for bounds, other in found.items()
+            if all(_exists_before(v, loop) for v in (*bounds, other) if v is not None)
+        }
+
+
+def _exists_before(value: Value, loop: Operation) -> bool:
+    """True if a value that an earlier loop uses is defined in a region around `loop`, too."""
+    owner = value.owner
+    region = owner if isinstance(owner, Region) else owner.parent
+    return region is not None and region.encloses(loop)
 
 
 class _Padding:
     """What the body of a fold yields where a range mask is false: the body, partially evaluated."""
 
-    def __init__(self, loop: Lanes, bounds: Bounds) -> None:
+    def __init__(self, loop: Lanes, bounds: Bounds, kept: _KeptLoads) -> None:
         self.loop = loop
         self.bounds = bounds
+        self.kept = kept
         self.masks = {
             op.result
             for op in loop.body.walk()
@@ -185,6 +237,8 @@ class _Padding:
         """True for what can be computed anew and touches no memory outside of the bounds."""
         if isinstance(op, Load):
             return self._is_false(op.mask)
+        if isinstance(op, Read):
+            return self.bounds in self.kept.of(op, self.loop)
         return isinstance(op, (Constant, Elementwise)) and not op.effects
 
     def needs(self, op: Operation) -> list[Value]:
@@ -194,6 +248,9 @@ class _Padding:
                 return [op.if_false]
             case Load() if self._is_false(op.mask):
                 return [op.other] if op.other is not None else []
+            case Read() if self.bounds in (others := self.kept.of(op, self.loop)):
+                other = others[self.bounds]
+                return [other] if other is not None else []
         return list(op.operands)
 
     def evaluate(self, builder: Builder, values: list[Value]) -> list[Value]:
@@ -215,8 +272,9 @@ class _Padding:
         if isinstance(op, Select) and self._is_false(op.condition):
             chosen: Value = op.if_false
             return known.get(chosen, chosen)
-        if isinstance(op, Load):
-            return known.get(op.other, op.other) if op.other is not None else _zero(builder, result)
+        if isinstance(op, (Load, Read)):
+            other = op.other if isinstance(op, Load) else self.kept.of(op, self.loop)[self.bounds]
+            return known.get(other, other) if other is not None else _zero(builder, result)
         return builder.insert(clone_operation(op, dict(known))).results[0]
 
 
@@ -274,7 +332,20 @@ def _settle(candidates: dict[Operation, set[Bounds]]) -> None:
 # ---- the change ----
 
 
-def _narrow(loop: Operation, bounds: set[Bounds]) -> None:
+def _drop_implied(loop: Operation) -> None:
+    """A range of the loop's index that holds all of the loop is true."""
+    low, high = loop.operands[0], loop.operands[1]
+    for op in loop.regions[0].args[0].users:
+        if isinstance(op, InBounds) and _at_most(op.low, low) and _at_most(high, op.high):
+            op.replace_with(Builder.before_op(op).value(Constant, value=True, result_types=[I1]))
+
+
+def _at_most(one: Value, other: Value) -> bool:
+    a, b = one.defining_op, other.defining_op
+    return one is other or (isinstance(a, Constant) and isinstance(b, Constant) and a.value <= b.value)
+
+
+def _narrow(loop: Operation, bounds: set[Bounds], kept: _KeptLoads) -> None:
     builder = Builder.before_op(loop)
     low, high = loop.operands[0], loop.operands[1]
     new_low, new_high = low, high
@@ -286,15 +357,15 @@ def _narrow(loop: Operation, bounds: set[Bounds]) -> None:
     if new_high is not high:
         new_high = builder.value(Maximum, new_high, low)
     if isinstance(loop, Lanes) and loop.combines:
-        _set_pads(loop, bounds, builder, new_high)
+        _set_pads(loop, bounds, builder, new_high, kept)
     loop.set_operand(0, new_low)
     loop.set_operand(1, new_high)
     _assume_inside(loop, bounds)
 
 
-def _set_pads(loop: Lanes, bounds: set[Bounds], builder: Builder, high: Value) -> None:
+def _set_pads(loop: Lanes, bounds: set[Bounds], builder: Builder, high: Value, kept: _KeptLoads) -> None:
     (bound,) = bounds
-    padding = _Padding(loop, bound)
+    padding = _Padding(loop, bound, kept)
     values = loop.body.terminator.operands
     pads = padding.evaluate(builder, values[:1])
     if loop.combines[0].startswith("arg"):
@@ -305,16 +376,22 @@ def _set_pads(loop: Lanes, bounds: set[Bounds], builder: Builder, high: Value) -
 def _assume_inside(loop: Operation, bounds: set[Bounds]) -> None:
     """Inside the narrowed loop the masks of its bounds hold."""
     index = loop.regions[0].args[0]
+    ends = {high for _, high in bounds}
     for op in list(loop.regions[0].walk()):
-        if isinstance(op, InBounds) and op.index is index and (op.low, op.high) in bounds:
-            op.replace_with(Builder.before_op(op).value(Constant, value=True, result_types=[I1]))
+        if isinstance(op, InBounds) and op.index is index:
+            holds = (op.low, op.high) in bounds
+            if holds or op.low in ends:  # or it begins where the loop ends now
+                op.replace_with(Builder.before_op(op).value(Constant, value=holds, result_types=[I1]))
 
 
 def narrow_loops(kernel: Kernel) -> None:
     """Narrow every loop of a placed kernel as far as its masks allow."""
     assert kernel.level == "placed"
     loops: list[Operation] = [op for op in kernel.walk() if isinstance(op, (Group, Lanes))]
-    candidates = {op: _candidate(op) for op in loops}
+    for loop in loops:
+        _drop_implied(loop)
+    kept = _KeptLoads(kernel)
+    candidates = {op: _candidate(op, kept) for op in loops}
     for loop, bounds in candidates.items():
         if isinstance(loop, Lanes) and loop.combines:
             # One padding value describes one bound only, and several folds of one loop may disagree.
@@ -323,4 +400,4 @@ def narrow_loops(kernel: Kernel) -> None:
     _settle(candidates)
     for loop, bounds in candidates.items():
         if bounds:
-            _narrow(loop, bounds)
+            _narrow(loop, bounds, kept)

@@ -26,6 +26,7 @@ from blocklang.passes.fuse_accumulators import fuse_accumulators
 from blocklang.passes.fuse_multiply_adds import fuse_multiply_adds
 from blocklang.passes.guard_accesses import guard_accesses
 from blocklang.passes.hoist_loop_invariants import hoist_loop_invariants
+from blocklang.passes.hoist_reads import hoist_reads
 from blocklang.passes.lower_to_tile import lower_to_tile
 from blocklang.passes.memoise_packing import memoise_packing
 from blocklang.passes.narrow_loops import narrow_loops
@@ -35,6 +36,8 @@ from blocklang.passes.plan_memory import plan_memory
 from blocklang.passes.schedule import Schedule, choose_schedule
 from blocklang.passes.split_folds import split_folds
 from blocklang.passes.split_pointers import split_pointers
+from blocklang.passes.unswitch_masks import unswitch_masks
+from blocklang.passes.version_strides import version_strides
 from blocklang.target import Device, Target
 
 
@@ -86,18 +89,21 @@ PLACED_PASSES: tuple[Pass, ...] = (
         hoist_loop_invariants,
         "what lanes share leaves their loops, and can be reasoned about",
     ),
+    Pass("hoist_reads", hoist_reads, "and so does what they read from one place of a buffer"),
     Pass("merge_uniform", eliminate_common_subexpressions, "loops compute the same addresses and bounds"),
     Pass(
         "guard_accesses",
         guard_accesses,
         "offsets become 64-bit affine forms where a test proves it; masks become bounds",
     ),
+    Pass("version_strides", version_strides, "strides of the launch are known to be affine only now"),
     Pass("fold_affine", canonicalise, "affine forms leave products with one"),
     Pass("hoist_bounds", hoist_loop_invariants, "bounds and bases leave the loops"),
     Pass(
         "merge_bounds", eliminate_common_subexpressions, "equal masks must be equal values for the next pass"
     ),
     Pass("narrow_loops", narrow_loops, "loops end where their masks do"),
+    Pass("unswitch_masks", unswitch_masks, "what is left of the masks of a row is asked before it"),
     Pass("expand_maths", expand_maths, "functions become arithmetic"),
     Pass("fold_placed", canonicalise, "recipes and narrowed masks fold"),
     Pass("merge_placed", eliminate_common_subexpressions, "recipes share constants and reductions"),

@@ -445,9 +445,11 @@ class _Chooser:
         if form == "tiles":
             return ContractSchedule(32 - rows % 32, 32 - columns % 32, form, tiles)
         lanes = self.target.vector_bytes // element
-        vectors = min(2 if self.target.vector_registers <= 16 else 3, -(-columns // lanes))
-        if -(-columns // lanes) % vectors:
-            vectors = next(v for v in range(vectors, 0, -1) if -(-columns // lanes) % v == 0)
+        wide = -(-columns // lanes)
+        most = min(2 if self.target.vector_registers <= 16 else 3, wide)
+        # Vectors that divide the columns; or a last tile with fewer: products of one vector wait for loads.
+        fewest = 2 if form == "fma" else 1
+        vectors = next((v for v in range(most, fewest - 1, -1) if wide % v == 0), most)
         others = (2 if form == "bytes" else 1) * vectors + 1 + (form != "fma")
         fitting = max(1, (self.target.vector_registers - others) // vectors)
         limit = min(fitting, 6 if self.target.vector_registers <= 16 else 12, rows)

@@ -48,6 +48,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "cache": frozenset({"target"}),
     "runtime": frozenset({"ir", "ops", "abi", "target", "cache"}),
     "compiler": _BELOW_COMPILER,
+    "explain": _FOUNDATION | {"analysis", "passes"},
     "jit": _COMPILER,
     "testing": _KERNELS,
     "tune": _KERNELS,
@@ -55,7 +56,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "triton": _KERNELS | {"tune", "torch"},
     # The package itself: `blocklang/__init__.py`, the public surface.
     "blocklang": _KERNELS | {"testing", "tune"},
-    "cli": _KERNELS | {"testing", "tune", "torch", "triton", "blocklang"},
+    "cli": _KERNELS | {"explain", "testing", "tune", "torch", "triton", "blocklang"},
 }
 
 # Packages that only an extra installs, and that their rooms import when they are asked to.

@@ -272,6 +272,16 @@ def test_overlapping_arrays_read_before_they_write(distance: int, path: str) -> 
         assert (out == expected).all()
 
 
+def test_launches_in_place_get_warm_too() -> None:
+    """A launch whose arrays overlap otherwise than those of an earlier one has a table of its own."""
+    kernel = bl.jit(kernels.scaled.fn)
+    x, out = np.ones(8, np.float32), np.zeros(8, np.float32)
+    for target in (out, x):
+        for _ in range(WARM_LAUNCHES + 2):
+            kernel[(1,)](x, target, 8, BLOCK=8)
+    assert len(kernel._chain._tables) == 2
+
+
 def test_alias_classes_have_versions_of_their_own(path: str) -> None:
     memory = np.arange(200, dtype=np.float32)
     a, b, c = memory[:50], memory[40:90], memory[100:150]
