@@ -12,6 +12,7 @@ from blocklang import language
 from blocklang.diagnostics import (
     BlocklangError,
     ChangedGlobalError,
+    CheckError,
     CompilationError,
     CompileTimeAssertionFailure,
     InterpreterError,
@@ -32,6 +33,7 @@ from blocklang.tune import Config, autotune, heuristics
 __all__ = [
     "BlocklangError",
     "ChangedGlobalError",
+    "CheckError",
     "CompilationError",
     "CompileTimeAssertionFailure",
     "Config",
