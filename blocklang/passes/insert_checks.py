@@ -154,7 +154,7 @@ class _Checks:
         self, builder: Builder, pointer: Value, mask: Value | None, arrays: Sequence[Value] | None
     ) -> Value | None:
         """A scalar that is true only if no live lane is at fault; None if none is known."""
-        intervals = LiveIntervals(builder, mask, self.exact)
+        intervals = LiveIntervals(builder, shape_of(pointer.type), mask, self.exact)
         try:
             base, offset = intervals.of_pointer(pointer)
             conditions = list(intervals.conditions)

@@ -128,6 +128,28 @@ def in_a_helper(x, out, n, BLOCK: bl.constexpr):
     tl.store(out + i, helper(x, i), mask=i < n)
 
 
+@bl.jit
+def rows_masked_alone(x, out, n, BLOCK: bl.constexpr):
+    """The mask speaks of rows; the columns of the same block of numbers go on."""
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i[None, :], mask=(i < 3)[:, None] & (i < BLOCK)[None, :], other=0.0)
+    tl.store(out + tl.arange(0, 1), tl.sum(v))
+
+
+@bl.jit
+def masked_backwards(x, out, n, BLOCK: bl.constexpr):
+    """The mask speaks of the lanes in another order than the address."""
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, 1.0, mask=tl.flip(i < 5))
+
+
+@bl.jit
+def masked_by_another_shape(x, out, n, BLOCK: bl.constexpr):
+    i = tl.arange(0, BLOCK)
+    m = tl.trans(tl.reshape(i < BLOCK // 2, [2, BLOCK // 2]), 1, 0)
+    tl.store(out + tl.reshape(i, [BLOCK // 2, 2]), 1.0, mask=m)
+
+
 # ---- wrapped addresses ----
 
 

@@ -65,6 +65,9 @@ FAULTS: dict[str, tuple[Any, int, list[str]]] = {
     "counted": (1, 10, ["atomic out of bounds, lane [5]: element offset 10 ", "'out'", "tl.atomic_add("]),
     "in_an_arm": (1, 10, ["store out of bounds, lane [10]:", "tl.store(out + i, 1.0)"]),
     "block_pointer": (1, 10, ["load out of bounds, lane [10]: element offset 10 ", "tl.load(at)"]),
+    "rows_masked_alone": (1, 10, ["lane [0, 10]: element offset 10 ", "'x'"]),
+    "masked_backwards": (1, 10, ["lane [10]: element offset 10 ", "'out'"]),
+    "masked_by_another_shape": (1, 10, ["lane [5, 0]: element offset 10 ", "'out'"]),
     "in_a_helper": (1, 10, ["lane [10]", "return tl.load(x + at)"]),
 }
 BLOCKS = {"tail_without_mask": 4, "counted": 8, "two_axes": 10}

@@ -10,7 +10,7 @@ endless loop is a failure like any other.
 
 In debug mode all forms from the insertion of the checks on report a fault, or none does, and then they leave
 what they leave without checks. A source's own lines, whose checks are others, find every fault that the
-forms report.
+forms report; and if the ends of the memories are said not to be there, the checks report what leaves them.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from blocklang.ir.types import PointerType, ScalarType
 from blocklang.ir.verifier import verify
 from blocklang.ops.events import ReportFault
 from blocklang.ops.faults import HIGH_OF, LOW_OF
+from blocklang.ops.scan import MapElementwise
 from blocklang.passes.pipeline import CHECKS, run_pipeline
 from blocklang.passes.plan_memory import scratch_bytes
 from blocklang.passes.schedule import Schedule, choose_schedule
@@ -136,26 +137,30 @@ class PointedArray:
         return self.low, self.high
 
 
-def interpret(kernel: Kernel, case: Case) -> Memories:
+def interpret(kernel: Kernel, case: Case, *, missing: int = 0) -> Memories:
     """What `kernel`, at any level, leaves in the memories of `case`.
 
+    Args:
+        missing: so many elements at the end of each memory are said not to be there.
+
     Raises:
-        InvalidCase: an access lies outside of the memories.
+        CheckError: an access lies outside of the memories.
     """
     memories = [m.contents() for m in case.memories]
-    arguments = [_interpreter_argument(a, memories, case.memories) for a in case.arguments]
+    arguments = [_interpreter_argument(a, memories, case.memories, missing) for a in case.arguments]
     run_kernel(kernel, arguments, case.grid)
     return memories
 
 
-def _interpreter_argument(argument: Any, memories: Memories, plans: Sequence[Memory]) -> Any:
+def _interpreter_argument(
+    argument: Any, memories: Memories, plans: Sequence[Memory], missing: int = 0
+) -> Any:
     if not isinstance(argument, Pointer):
         return argument
     data, element = memories[argument.memory], plans[argument.memory].type
-    low = int(data.ctypes.data)
-    return PointedArray(
-        element, low + argument.offset * element.bytes, low, low + len(data), (len(data) // element.bytes,)
-    )
+    low, count = int(data.ctypes.data), max(len(data) // element.bytes - missing, 0)
+    start, high = low + argument.offset * element.bytes, low + count * element.bytes
+    return PointedArray(element, start, low, high, (count,))
 
 
 def run_source(case: Case, *, debug: bool = False) -> Memories:
@@ -395,6 +400,15 @@ def _eager_failure(case: Case, expected: Memories) -> Failure | None:
     return Failure(EAGER, reason) if reason else None
 
 
+def _fault_of(kernel: Kernel, case: Case, missing: int) -> CheckError | None:
+    """The first fault in memories of which elements are missing."""
+    try:
+        interpret(kernel, case, missing=missing)
+    except CheckError as error:
+        return error
+    return None
+
+
 class _Disagreement(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__(str(failure))
@@ -429,11 +443,26 @@ class _Comparison:
             reason = f"{error}"
         if is_checked:
             self.fault = fault
-            reason = reason or self._false_alarm()
+            reason = reason or self._false_alarm() or self._missed(kernel)
         elif fault != self.fault:
             reason = f"reports {fault or 'nothing'}, not {self.fault or 'nothing'}"
         if reason:
             raise _Disagreement(Failure(name, reason))
+
+    def _missed(self, checked: Kernel) -> str:
+        """How the checks fail if the ends of the memories are said not to be there: each access there must
+        be reported, as the interpreter's own test of addresses does; '' if all is well.
+        """
+        plain = parse_kernel(self.case.kernel)
+        if any(isinstance(op, MapElementwise) for op in plain.walk()):  # it may load, unchecked
+            return ""
+        for missing in (1, 3, max(m.count for m in self.case.memories) // 2):
+            seen, reported = (_fault_of(kernel, self.case, missing) for kernel in (plain, checked))
+            if reported is not None and not reported.notes:  # the interpreter's own test came first
+                return f"without the last {missing} elements it does not report {reported}"
+            if reported is not None and seen is None and str(reported) != self.fault:
+                return f"without the last {missing} elements it reports {reported}"
+        return ""
 
     def _false_alarm(self) -> str:
         """Why the user's own lines see no fault, if a check reports one; '' if all is well."""

@@ -7,6 +7,8 @@ where `i < n` is false nothing is accessed.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from blocklang.analysis.run_time_bounds import (
     Bound,
     BoundArithmetic,
@@ -17,6 +19,7 @@ from blocklang.analysis.run_time_bounds import (
 )
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Operation, Value
+from blocklang.ir.index_map import IndexMap, compose, identity_map
 from blocklang.ir.types import I1, I64, PointerType, ScalarType, element_type, shape_of
 from blocklang.ops.control import ControlFlow
 from blocklang.ops.creation import Arange, Constant, Splat
@@ -47,6 +50,11 @@ _DEPTH = 200  # of the operations behind an address
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
+# Where the lanes of an access stand in a block: a map from their index; None for a scalar, "" if not known.
+Place = IndexMap | Literal[""] | None
+_ANYWHERE: Literal[""] = ""
+
+
 class Unbounded(Exception):
     """The value has no useful interval: it was loaded, for instance."""
 
@@ -56,6 +64,7 @@ class LiveIntervals:
 
     Args:
         builder: makes the scalars.
+        shape: of the access.
         mask: of the access; None if all its lanes are live.
         exact: says what may wrap.
 
@@ -63,40 +72,55 @@ class LiveIntervals:
         conditions: i1 scalars that must all hold for the intervals to be true.
     """
 
-    def __init__(self, builder: Builder, mask: Value | None, exact: ExactArithmetic) -> None:
+    def __init__(
+        self, builder: Builder, shape: tuple[int, ...], mask: Value | None, exact: ExactArithmetic
+    ) -> None:
         self.builder = builder
+        self.shape = shape
         self.exact = exact
         self.bounds = BoundArithmetic(builder)
         self.conditions: list[Value] = []
-        self._known: dict[Value, Interval] = {}
-        self._limits: dict[Value, list[tuple[str, Value]]] = {}
+        self._known: dict[tuple[Value, Place], Interval] = {}
+        self._limits: dict[tuple[Value, Place], list[tuple[str, Value]]] = {}
         self._depth = 0
         if mask is not None:
-            self._limit(mask)
+            self._limit(mask, _within(mask, identity_map(len(shape))))
 
     # ---- masks ----
 
-    def _limit(self, mask: Value) -> None:
+    def _limit(self, mask: Value, place: Place) -> None:
         """Note which blocks a mask compares with a scalar."""
         match mask.owner:
             case And() as both:
-                self._limit(both.lhs)
-                self._limit(both.rhs)
+                self._limit(both.lhs, _within(both.lhs, place))
+                self._limit(both.rhs, _within(both.rhs, place))
             case ShapeOperation() | Splat() as moved:
-                self._limit(moved.source)
+                self._limit(moved.source, self._behind(moved, place))
             case Compare(predicate="lt" | "le" | "gt" | "ge" | "eq") as compared:
-                for block, other, predicate in (
+                for value, other, predicate in (
                     (compared.lhs, compared.rhs, compared.predicate),
                     (compared.rhs, compared.lhs, _FLIPPED[compared.predicate]),
                 ):
                     scalar = _scalar_source(other)
-                    element = element_type(block.type)
-                    if scalar is not None and isinstance(element, ScalarType) and element.is_integer:
-                        self._limits.setdefault(_unmoved(block), []).append((predicate, scalar))
+                    if scalar is not None and _is_integer(value):
+                        key = self._unmoved(value, _within(value, place))
+                        self._limits.setdefault(key, []).append((predicate, scalar))
 
-    def _narrowed(self, value: Value, interval: Interval) -> Interval:
+    def _behind(self, op: ShapeOperation | Splat, place: Place) -> Place:
+        """Where the lanes of the result of an operation stand in its operand."""
+        if isinstance(op, Splat):
+            return None
+        return compose(op.index_map(), place, self.shape) if isinstance(place, IndexMap) else place
+
+    def _unmoved(self, value: Value, place: Place) -> tuple[Value, Place]:
+        """The value whose lanes a value shows, and where they stand in it."""
+        while isinstance(op := value.owner, (ShapeOperation, Splat)):
+            value, place = op.source, self._behind(op, place)
+        return value, place
+
+    def _narrowed(self, value: Value, place: Place, interval: Interval) -> Interval:
         low, high = interval.low, interval.high
-        for predicate, scalar in self._limits.get(value, ()):
+        for predicate, scalar in self._limits.get((value, place), ()):
             limit = self._point(scalar)
             if predicate in ("lt", "le", "eq"):
                 last = self.bounds.sub(limit, constant_bound(int(predicate == "lt")))
@@ -133,20 +157,25 @@ class LiveIntervals:
 
     # ---- values ----
 
-    def of(self, value: Value) -> Interval:
+    def of(self, value: Value, place: Place) -> Interval:
         """The interval of an integer value over the live lanes.
+
+        Args:
+            place: where the lanes of the access stand in the value.
 
         Raises:
             Unbounded: it has none.
             OverflowError: its bounds may leave 64 bits.
         """
-        if value not in self._known:
+        place = _within(value, place)
+        if (value, place) not in self._known:
             self._depth += 1
             if self._depth > _DEPTH:
                 raise Unbounded
-            self._known[value] = self._narrowed(value, self._fitting(value, self._computed(value)))
+            interval = self._fitting(value, self._computed(value, place))
+            self._known[value, place] = self._narrowed(value, place, interval)
             self._depth -= 1
-        return self._known[value]
+        return self._known[value, place]
 
     def _fitting(self, value: Value, interval: Interval) -> Interval:
         """The interval, on the condition that it fits the type of the value."""
@@ -158,7 +187,7 @@ class LiveIntervals:
         self._require(interval, constant_bound(lowest), constant_bound(highest))
         return Interval(_clipped(interval.low, lowest, highest), _clipped(interval.high, lowest, highest))
 
-    def _computed(self, value: Value) -> Interval:
+    def _computed(self, value: Value, place: Place) -> Interval:
         owner = value.owner
         constant = constant_of(value)
         if constant is not None:
@@ -171,40 +200,40 @@ class LiveIntervals:
             case Arange():
                 return static_interval(owner.start, owner.end - 1)
             case Splat() | ShapeOperation():
-                return self.of(owner.source)
+                return self.of(owner.source, self._behind(owner, place))
             case Cat():
-                return self._union(self.of(owner.first), self.of(owner.second))
+                return self._union(self.of(owner.first, _ANYWHERE), self.of(owner.second, _ANYWHERE))
             case Add():
-                return bounds.add_intervals(self.of(owner.lhs), self.of(owner.rhs))
+                return bounds.add_intervals(self.of(owner.lhs, place), self.of(owner.rhs, place))
             case Sub():
-                return bounds.sub_intervals(self.of(owner.lhs), self.of(owner.rhs))
+                return bounds.sub_intervals(self.of(owner.lhs, place), self.of(owner.rhs, place))
             case Mul():
-                return bounds.mul_intervals(self.of(owner.lhs), self.of(owner.rhs))
+                return bounds.mul_intervals(self.of(owner.lhs, place), self.of(owner.rhs, place))
             case Neg():
-                return bounds.sub_intervals(static_interval(0, 0), self.of(owner.source))
+                return bounds.sub_intervals(static_interval(0, 0), self.of(owner.source, place))
             case Shl() if (count := constant_of(owner.rhs)) is not None and 0 <= count < 31:
                 factor = 1 << int(count)
-                return bounds.mul_intervals(self.of(owner.lhs), static_interval(factor, factor))
+                return bounds.mul_intervals(self.of(owner.lhs, place), static_interval(factor, factor))
             case Cast() if _is_integer(owner.source):
-                return self.of(owner.source)
+                return self.of(owner.source, place)
             case Minimum():
-                return self._pairwise(bounds.minimum, self.of(owner.lhs), self.of(owner.rhs))
+                return self._pairwise(bounds.minimum, self.of(owner.lhs, place), self.of(owner.rhs, place))
             case Maximum():
-                return self._pairwise(bounds.maximum, self.of(owner.lhs), self.of(owner.rhs))
+                return self._pairwise(bounds.maximum, self.of(owner.lhs, place), self.of(owner.rhs, place))
             case Select() if not shape_of(value.type):
-                self.of(owner.if_true)
-                self.of(owner.if_false)
+                self.of(owner.if_true, place)
+                self.of(owner.if_false, place)
                 return self._leaf(value)
             case Select():
-                return self._union(self.of(owner.if_true), self.of(owner.if_false))
+                return self._union(self.of(owner.if_true, place), self.of(owner.if_false, place))
             case Rem() if shape_of(value.type):
-                return self._remainder(self.of(owner.lhs), self.of(owner.rhs))
+                return self._remainder(self.of(owner.lhs, place), self.of(owner.rhs, place))
             case IntegerDiv() if shape_of(value.type):
-                return self._quotient(self.of(owner.lhs), self.of(owner.rhs))
+                return self._quotient(self.of(owner.lhs, place), self.of(owner.rhs, place))
         if not shape_of(value.type):
             for operand in owner.operands:  # none of them may have wrapped either
                 if _is_integer(operand) and operand.type != I1:
-                    self.of(operand)
+                    self.of(operand, place)
         return self._leaf(value)
 
     def _leaf(self, value: Value) -> Interval:
@@ -256,16 +285,19 @@ class LiveIntervals:
             Unbounded, OverflowError: as `of`.
         """
         offset = static_interval(0, 0)
+        place: Place = identity_map(len(self.shape))
         while True:
             owner = pointer.owner
             match owner:
                 case Offset():
                     size = _element_bytes(owner.pointer)
-                    step = self.bounds.mul_intervals(self.of(owner.offset), static_interval(size, size))
+                    step = self.bounds.mul_intervals(
+                        self.of(owner.offset, place), static_interval(size, size)
+                    )
                     offset = self.bounds.add_intervals(offset, step)
                     pointer = owner.pointer
                 case Splat() | ShapeOperation():
-                    pointer = owner.source
+                    pointer, place = owner.source, self._behind(owner, place)
                 case Cast() if isinstance(element_type(owner.source.type), PointerType):
                     pointer = owner.source
                 case _ if shape_of(pointer.type):
@@ -308,8 +340,6 @@ def _scalar_source(value: Value) -> Value | None:
     return value
 
 
-def _unmoved(value: Value) -> Value:
-    """The value of whose lanes a value shows some."""
-    while isinstance(value.owner, ShapeOperation):
-        value = value.owner.source
-    return value
+def _within(value: Value, place: Place) -> Place:
+    """A place in a value, of which a scalar has none."""
+    return place if shape_of(value.type) else None
