@@ -470,3 +470,10 @@ def doubled(x, out, n, BLOCK: bl.constexpr):
     i = tl.arange(0, BLOCK)
     v = tl.load(x + i, mask=i < n)
     tl.store(out + i, v + v, mask=i < n)
+
+
+@bl.jit
+def fused_sum(x, out, n, BLOCK: bl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    tl.store(out + i, v * v - v, mask=i < n)

@@ -370,3 +370,23 @@ def test_sanitized_integers_do_not_wrap(name: str, mode: str) -> None:
     x[1] = limit // 2
     kernel[1](x, out, 3, BLOCK=4, sanitize_overflow=True)
     assert out.tolist() == [2, limit - 1, 4]
+
+
+# ---- with other switches ----
+
+
+@MODES
+@types("fused", [False, True])
+@row("Memory", "bounds, races, NaN")
+def test_fused_products_are_checked_as_others(fused: bool, mode: str) -> None:
+    """Interpreter mode runs the IR of a kernel that fuses, with the checks of compiled code."""
+    x = np.array([1, 2, np.inf], np.float32)
+    kernel, options = as_mode(kernels.fused_sum, mode), {"BLOCK": 4, "enable_fp_fusion": fused}
+    with pytest.raises(bl.CheckError, match=r"load out of bounds, lane \[3\]: element offset 3 from"):
+        kernel[1](x, np.zeros(4, np.float32), 4, debug=True, **options)
+    name = "fma" if fused else "sub"
+    with pytest.raises(bl.CheckError, match=rf"`{name}` makes a NaN of numbers, lane \[2\]"):
+        kernel[1](x, np.zeros(4, np.float32), 3, debug="nan", **options)
+    out = np.zeros(4, np.float32)
+    kernel[1](x, out, 2, debug="nan,poison", **options)
+    assert out.tolist() == [0, 2, 0, 0]
