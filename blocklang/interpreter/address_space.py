@@ -11,7 +11,7 @@ address is right that leads to memory of the process.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -172,26 +172,13 @@ class AddressSpace:
             return places, np.delete(outside, unprotected)
         return _locate(flat, size, known + foreign)
 
-    def require(
-        self,
-        addresses: Array,
-        live: Array | None,
-        size: int,
-        action: str,
-        extents: Sequence[Extent],
-        location: Location,
-    ) -> None:
-        """Refuse an access by live lanes outside of some of the arrays.
-
-        Raises:
-            InterpretedCheckError: it is.
-        """
-        if live is not None:
-            addresses, live = np.broadcast_arrays(addresses, live)
-        flat = (addresses if live is None else addresses[live]).reshape(-1)
-        _, outside = _locate(flat, size, list(extents))
-        if outside.size:
-            raise self._fault(action, addresses, live, outside, size, location, extents)
+    @staticmethod
+    def holds(addresses: Array, size: int, extents: Iterable[Extent]) -> Array:
+        """Which addresses start an element of `size` bytes that lies wholly in one of some arrays."""
+        held = np.zeros(addresses.shape, np.bool_)
+        for extent in extents:
+            held |= extent.holds(addresses, size)
+        return held
 
     def load(self, addresses: Array, live: Array | None, dtype: np.dtype[Any], location: Location) -> Array:
         """Read one element per address; lanes that are not live give 0 and touch nothing.
@@ -204,7 +191,7 @@ class AddressSpace:
         flat = (addresses if live is None else addresses[live]).reshape(-1)
         places, outside = self._locate(flat, dtype.itemsize)
         if outside.size:
-            raise self._fault("load", addresses, live, outside, dtype.itemsize, location, self.extents)
+            raise self._fault("load", addresses, live, outside, dtype.itemsize, location)
         loaded = np.zeros(flat.shape, dtype)
         for extent, lanes in places:
             view, index = extent.elements(flat[lanes], dtype)
@@ -231,7 +218,7 @@ class AddressSpace:
             flat, data = addresses[live], values[live]
         places, outside = self._locate(flat, data.dtype.itemsize, is_store=True)
         if outside.size:
-            raise self._fault("store", addresses, live, outside, data.dtype.itemsize, location, self.extents)
+            raise self._fault("store", addresses, live, outside, data.dtype.itemsize, location)
         for extent, lanes in places:
             view, index = extent.elements(flat[lanes], data.dtype)
             part = np.ascontiguousarray(data[lanes])
@@ -245,13 +232,12 @@ class AddressSpace:
         outside: Array,
         size: int,
         location: Location,
-        extents: Sequence[Extent],
     ) -> InterpreterError:
         """The error for the first faulty access; `outside` counts the live lanes in row-major order."""
         lanes = np.argwhere(np.ones(addresses.shape, np.bool_) if live is None else live)
         lane = tuple(int(i) for i in lanes[outside[0]])
         address = int(addresses[lane].astype(np.int64))
-        protected = [extent for extent in extents if extent.low <= address <= extent.high - size]
+        protected = [extent for extent in self.extents if extent.low <= address <= extent.high - size]
         if protected:
             where = f"lane [{', '.join(map(str, lane))}]: " if lane else ""
             return InterpreterError(
@@ -259,4 +245,6 @@ class AddressSpace:
                 location=location,
                 help="pass a writable array",
             )
-        return fault_error(InterpretedCheckError, BOUNDS, action, lane, size, [address], extents, location)
+        return fault_error(
+            InterpretedCheckError, BOUNDS, action, lane, size, [address], self.extents, location
+        )

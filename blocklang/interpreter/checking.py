@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from blocklang.diagnostics import InterpretedCheckError
-from blocklang.interpreter.address_space import Extent
 from blocklang.interpreter.dtypes import Array, is_float, widen
 from blocklang.interpreter.eager_value import EagerValue
 from blocklang.interpreter.evaluation import EVALUATORS
@@ -24,7 +23,7 @@ from blocklang.ops.births import action_of, may_make_nan
 from blocklang.ops.creation import Splat
 from blocklang.ops.elementwise import Cast, Elementwise, Select
 from blocklang.ops.events import index_of
-from blocklang.ops.faults import NAN, OVERFLOW, fault_error
+from blocklang.ops.faults import BOUNDS, NAN, OVERFLOW, fault_error
 from blocklang.ops.memory import Load, Offset, Store, pointee
 from blocklang.ops.order import Gather
 from blocklang.ops.reduction import Dot, Reduce
@@ -60,42 +59,23 @@ class Checks:
         action = "atomic" if isinstance(op, Atomic) else op.name
         size = pointee(pointer.type).bytes
         live = self.machine.live(self.machine.optional(mask))
-        extents = self.machine.memory.extents
-        if pointer.origins is not None:
-            extents = [extent for extent in extents if extent.name in pointer.origins]
-        if pointer.exact is not None:
-            self._refuse_wrapped(op, pointer.exact, pointer.data, live, action, size, extents)
-        if pointer.origins is not None:
-            self.machine.memory.require(pointer.data, live, size, action, extents, op.location)
-
-    def _refuse_wrapped(
-        self,
-        op: Operation,
-        below: Array,
-        data: Array,
-        live: Array | None,
-        action: str,
-        size: int,
-        extents: Sequence[Extent],
-    ) -> None:
+        memory = self.machine.memory
+        origins = pointer.origins
+        arrays = [e for e in memory.extents if origins is None or e.name in origins]
         is_live = np.ones((), np.bool_) if live is None else live
-        is_live, below, data = np.broadcast_arrays(is_live, below, data)
-        lanes = np.flatnonzero(is_live & (below != 0))
+        excess = np.zeros((), np.int64) if pointer.exact is None else pointer.exact
+        is_live, excess, addresses = np.broadcast_arrays(is_live, excess, pointer.data)
+        bad = is_live & (excess != 0)
+        if origins is not None:
+            bad = bad | (is_live & ~memory.holds(addresses, size, arrays))
+        lanes = np.flatnonzero(bad)
         if not lanes.size:
             return
-        lane = int(lanes[0])
-        address = int(data.reshape(-1)[lane].astype(np.int64))
-        details = [address, address + int(below.reshape(-1)[lane])]
-        raise fault_error(
-            InterpretedCheckError,
-            OVERFLOW,
-            action,
-            index_of(lane, data.shape),
-            size,
-            details,
-            extents,
-            op.location,
-        )
+        first = int(lanes[0])
+        address, above = (int(a.reshape(-1)[first].astype(np.int64)) for a in (addresses, excess))
+        kind, details = (OVERFLOW, [address, address + above]) if above else (BOUNDS, [address])
+        lane = index_of(first, addresses.shape)
+        raise fault_error(InterpretedCheckError, kind, action, lane, size, details, arrays, op.location)
 
     # ---- after ----
 

@@ -88,12 +88,13 @@ from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.types import I1, I64, U64, shape_of, with_element
 from blocklang.ops.atomics import Atomic
 from blocklang.ops.control import For, If, While
-from blocklang.ops.elementwise import Add, And, Cast, Compare, Maximum, Or, Sub, Xor
+from blocklang.ops.elementwise import Add, And, Cast, Compare, Maximum, Sub, Xor
+from blocklang.ops.events import ReportFault
 from blocklang.ops.faults import BOUNDS, HIGH_OF, LOW_OF, OVERFLOW
 from blocklang.ops.memory import Load, Store, pointee
 from blocklang.passes.checking.exact import ExactArithmetic
 from blocklang.passes.checking.intervals import LiveIntervals, Unbounded
-from blocklang.passes.checking.reports import all_of, among, as_word, only_if, report_first, shaped
+from blocklang.passes.checking.reports import all_of, among, any_of, as_word, at_first, only_if, shaped
 from blocklang.passes.uniform import make_constant
 
 
@@ -178,10 +179,7 @@ class _Checks:
                     inside.append(all_of(builder, [*near, *(t for t in tests if isinstance(t, Value))]))
                 if not inside:
                     return None
-                anywhere = inside[0]
-                for one in inside[1:]:
-                    anywhere = builder.value(Or, anywhere, one)
-                conditions.append(anywhere)
+                conditions.append(any_of(builder, inside))
         except (Unbounded, OverflowError):
             return None
         return all_of(builder, conditions)
@@ -196,25 +194,32 @@ class _Checks:
         mask: Value | None,
         arrays: Sequence[Value] | None,
     ) -> None:
+        shape = shape_of(pointer.type)
+        excess = self.exact.excess(builder, pointer)
+        bad = [] if arrays is None else [self._outside(builder, pointer, arrays)]
+        blocks = [lambda: as_word(builder, pointer)]
+        if excess is not None:
+            above = shaped(builder, excess, shape)
+            bad.append(builder.value(Compare, above, make_constant(builder, 0, above.type), predicate="ne"))
+            blocks.append(lambda: above)
         facts: dict[str, Any] = {
             "action": "atomic" if isinstance(op, Atomic) else op.name,
+            "shape": shape,
             "size": pointee(pointer.type).bytes,
             "arrays": tuple(a.name for a in arrays or ()),
         }
-        excess = self.exact.excess(builder, pointer)
-        if excess is not None:
-            excess = shaped(builder, excess, shape_of(pointer.type))
-            none = make_constant(builder, 0, excess.type)
-            live = among(builder, builder.value(Compare, excess, none, predicate="ne"), mask)
-            details = [
-                lambda: as_word(builder, pointer),
-                lambda: builder.value(Add, as_word(builder, pointer), excess),
-            ]
-            report_first(builder, live, details, {"kind": OVERFLOW, **facts})
-        if arrays is not None:
-            outside = self._outside(builder, pointer, arrays)
-            live = among(builder, outside, mask)
-            report_first(builder, live, [lambda: as_word(builder, pointer)], {"kind": BOUNDS, **facts})
+
+        def report(lane: Value, words: list[Value]) -> None:
+            address = words[0]
+            if excess is not None:
+                wraps = builder.value(Compare, words[1], make_constant(builder, 0, I64), predicate="ne")
+                with only_if(builder, wraps):
+                    exact = builder.value(Add, address, words[1])
+                    builder.create(ReportFault, lane, [address, exact], kind=OVERFLOW, **facts)
+            if arrays is not None:
+                builder.create(ReportFault, lane, [address], kind=BOUNDS, **facts)
+
+        at_first(builder, among(builder, any_of(builder, bad), mask), blocks, report)
 
     def _outside(self, builder: Builder, pointer: Value, arrays: Sequence[Value]) -> Value:
         """The lanes whose element does not lie in any of the arrays."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Region, Value
 from blocklang.ir.types import I1, I32, I64, element_type, shape_of, with_element, with_shape
 from blocklang.ops.control import If, Yield
 from blocklang.ops.creation import Arange, Splat
-from blocklang.ops.elementwise import And, Cast, Compare, Select
-from blocklang.ops.events import ReportFault
+from blocklang.ops.elementwise import And, Cast, Compare, Or, Select
 from blocklang.ops.reduction import Reduce
 from blocklang.ops.shape import Reshape
 from blocklang.passes.uniform import constant_of, make_constant
@@ -44,34 +43,32 @@ def among(builder: Builder, bad: Value, live: Value | None) -> Value:
     return bad if live is None else builder.value(And, bad, shaped(builder, live, shape_of(bad.type)))
 
 
-def report_first(
-    builder: Builder, bad: Value, details: Sequence[Callable[[], Value]], attributes: Mapping[str, Any]
+Words = list[Value]
+
+
+def at_first(
+    builder: Builder,
+    bad: Value,
+    blocks: Sequence[Callable[[], Value]],
+    report: Callable[[Value, Words], None],
 ) -> None:
-    """Report the first lane that is bad, if there is one, with its lanes of `details`: blocks of i64, which
-    are made where they are wanted.
+    """Call `report` for the first lane that is bad, if there is one, with its number and its lane of each of
+    some blocks of i64, which are made where they are wanted.
     """
     shape = shape_of(bad.type)
     if not shape:
         with only_if(builder, bad):
-            zero = make_constant(builder, 0, I32)
-            words = [detail() for detail in details]
-            builder.create(ReportFault, zero, words, shape=(), **attributes)
+            report(make_constant(builder, 0, I32), [block() for block in blocks])
         return
-    flat = builder.value(Reshape, bad, shape=(bad.type.numel,)) if len(shape) > 1 else bad  # type: ignore[attr-defined]
-    lanes = shape_of(flat.type)[0]
-    numbers = builder.value(Arange, start=0, end=lanes)
-    first = _smallest(
-        builder, builder.value(Select, flat, numbers, make_constant(builder, lanes, numbers.type))
-    )
-    some = builder.value(Compare, first, make_constant(builder, lanes, I32), predicate="lt")
+    count = math.prod(shape)
+    flat = builder.value(Reshape, bad, shape=(count,)) if len(shape) > 1 else bad
+    numbers = builder.value(Arange, start=0, end=count)
+    none = make_constant(builder, count, numbers.type)
+    first = builder.value(Reduce, builder.value(Select, flat, numbers, none), combine="min", axis=0)
+    some = builder.value(Compare, first, make_constant(builder, count, I32), predicate="lt")
     with only_if(builder, some):
-        is_first = builder.value(Compare, numbers, shaped(builder, first, (lanes,)), predicate="eq")
-        words = [_at(builder, is_first, detail()) for detail in details]
-        builder.create(ReportFault, first, words, shape=shape, **attributes)
-
-
-def _smallest(builder: Builder, numbers: Value) -> Value:
-    return builder.value(Reduce, numbers, combine="min", axis=0)
+        is_first = builder.value(Compare, numbers, shaped(builder, first, (count,)), predicate="eq")
+        report(first, [_at(builder, is_first, block()) for block in blocks])
 
 
 def as_word(builder: Builder, value: Value) -> Value:
@@ -96,4 +93,12 @@ def all_of(builder: Builder, conditions: Sequence[Value]) -> Value:
     result = conditions[0]
     for condition in conditions[1:]:
         result = builder.value(And, result, condition)
+    return result
+
+
+def any_of(builder: Builder, conditions: Sequence[Value]) -> Value:
+    """Where any of some conditions holds; there is at least one."""
+    result = conditions[0]
+    for condition in conditions[1:]:
+        result = builder.value(Or, result, condition)
     return result
