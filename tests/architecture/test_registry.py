@@ -22,13 +22,14 @@ from blocklang.ir.declaration import OPERATIONS, operand, operation, result
 from blocklang.maths.registry import RECIPES
 from blocklang.ops.constraints import Float, lanes_like
 from blocklang.ops.elementwise import FUNCTIONS, FUNCTIONS_OF_SEVERAL, Elementwise, Neg
-from blocklang.ops.events import Event
+from blocklang.ops.events import Event, ReportFault
 from blocklang.ops.memory import Load, Offset
 from docs.generators.ops import example_of
 from tests.architecture.rooms import ROOT
 
 _ADDRESSED = (Offset, Load)  # machine code in `codegen/lanes.py`: it depends on how addresses grow
-_NOT_CALLED = (Neg,)  # `-x` is `0 - x`, as in Triton; the expansion of mathematical functions negates
+# `-x` is `0 - x`, as in Triton, and the expansion of mathematical functions negates; checks report faults.
+_NOT_CALLED = (Neg, ReportFault)
 
 
 @functools.cache

@@ -34,6 +34,7 @@ FREE_VALUES: dict[str, dict[str, str]] = {
     "select": {"m": MASK},
     "cast": {"a": BLOCK},
     "bitcast": {"a": BLOCK},
+    "report_fault": {"lane": "i32", "address": "i64"},
     "offset": {"i": "block<128xi32>"},
     "load": {"q": POINTERS, "m": MASK},
     "store": {"q": POINTERS, "v": BLOCK, "m": MASK},
