@@ -14,6 +14,7 @@ from blocklang import language
 from blocklang.diagnostics import (
     BlocklangError,
     ChangedGlobalError,
+    CheckError,
     CompilationError,
     CompileTimeAssertionFailure,
     InterpreterError,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BlocklangError",
     "ChangedGlobalError",
+    "CheckError",
     "CompilationError",
     "CompileTimeAssertionFailure",
     "Config",

@@ -13,13 +13,16 @@ ranges, each with its own arena: `scratch_bytes` from an address that is a multi
 
 `arguments` is an array of 8-byte slots, one per run-time argument in order. A number stands in the low
 bytes of its slot (little-endian; a bool as a byte 0 or 1); a pointer is the address of the array's element
-[0, ...].
+[0, ...]. Arguments that the user did not write, and that say where an array begins and ends, are among them
+in a kernel that checks its accesses; they come last.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from blocklang.diagnostics import Location
@@ -42,7 +45,8 @@ EVENTS_HEAD = 0
 EVENTS_LOST = 8
 # A record: the address of the one pushed before it, the number of the operation in `KernelAbi.events`, the
 # linear id of the program; behind them all elements of a printed value as they lie in memory, or the first
-# lane for which an assertion failed, an i32. Records are memory of the C library's `malloc`.
+# lane for which an assertion failed, an i32, or the lane at fault and the details, each in a slot. Records
+# are memory of the C library's `malloc`.
 EVENT_HEADER_BYTES = 24
 
 
@@ -121,16 +125,31 @@ def aligned(size: int) -> int:
     return -(-size // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
 
 
-class EventOperation(NamedTuple):
-    """A print or an assertion of a kernel.
+class FaultOperation(NamedTuple):
+    """A check of a kernel: what its report says (`blocklang.ops.events.ReportFault`).
 
     Attributes:
-        is_assertion: False for a print.
+        details: how many slots stand behind the lane in a record.
+    """
+
+    kind: str
+    action: str
+    size: int
+    arrays: tuple[str, ...]
+    details: int
+
+
+class EventOperation(NamedTuple):
+    """A print, an assertion or a check of a kernel.
+
+    Attributes:
+        is_assertion: False for a print and a check.
         text: what stands before each printed value, or the assertion's message.
-        type: of the printed elements; None if there is no value.
+        type: of the printed elements or of the failing lane; None if there is no value.
         shape: of the block; () for scalars.
         hex: show the bits.
         location: the user's line.
+        fault: of a check.
     """
 
     is_assertion: bool
@@ -139,6 +158,7 @@ class EventOperation(NamedTuple):
     shape: tuple[int, ...]
     hex: bool
     location: Location
+    fault: FaultOperation | None = None
 
     @property
     def element_bytes(self) -> int:
@@ -148,6 +168,8 @@ class EventOperation(NamedTuple):
     @property
     def payload_bytes(self) -> int:
         """Bytes of a record behind its header."""
+        if self.fault is not None:
+            return SLOT_BYTES * (1 + self.fault.details)
         return self.element_bytes * (1 if self.is_assertion else math.prod(self.shape))
 
 
@@ -160,7 +182,9 @@ class KernelAbi(NamedTuple):
         written: per argument, True if the kernel may store through it.
         scratch_bytes: size of the arena that each worker provides.
         buffers: the memory plan, for reports and the emulator.
-        events: what its programs print and assert, by number.
+        events: what its programs print, assert and check, by number.
+        bounds: per argument that is an end of an array, which one and of which array
+            (`LOW_OF` or `HIGH_OF` of `blocklang.ops.faults`, and its name).
     """
 
     name: str
@@ -170,6 +194,7 @@ class KernelAbi(NamedTuple):
     scratch_bytes: int
     buffers: tuple[BufferPlan, ...] = ()
     events: tuple[EventOperation, ...] = ()
+    bounds: Mapping[str, tuple[str, str]] = MappingProxyType({})
 
     @property
     def argument_bytes(self) -> int:

@@ -16,6 +16,8 @@ The tree:
     │   ├── CompileTimeAssertionFailure   `static_assert` was false
     │   └── InterpreterError              the kernel failed in interpreter mode
     ├── DeviceAssertionError              an assertion of a running program did not hold
+    ├── CheckError                        a check of a running program failed: an address outside its array
+    │   └── InterpretedCheckError         in interpreter mode; an InterpreterError too
     ├── LaunchError                       the launch or its arguments are at fault
     │   ├── UnknownArgument               a keyword is neither a parameter nor an option; a KeyError too
     │   └── ArgumentOverflow              no 64-bit integer holds the argument; an OverflowError too
@@ -153,6 +155,17 @@ class InterpreterError(CompilationError):
 
 class DeviceAssertionError(BlocklangError, AssertionError):
     """An assertion of a running program did not hold. Also an `AssertionError`."""
+
+
+class CheckError(BlocklangError):
+    """What a program does while it runs is wrong: it leaves an array, for instance.
+
+    Compiled code sees it with `debug=True` alone, interpreter mode an address outside of all arrays always.
+    """
+
+
+class InterpretedCheckError(CheckError, InterpreterError):
+    """A `CheckError` in interpreter mode; also an `InterpreterError`."""
 
 
 class LaunchError(BlocklangError, TypeError):

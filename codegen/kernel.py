@@ -26,7 +26,7 @@ from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ir.types import I1, I32, U8, PointerType
 from blocklang.ops.atomics import AtomicCas, AtomicRmw, Fence
 from blocklang.ops.creation import NumPrograms, ProgramId
-from blocklang.ops.events import DeviceAssert, DevicePrint
+from blocklang.ops.events import DeviceAssert, DevicePrint, ReportFault
 from blocklang.ops.order import HistogramBuffer, SortBuffer
 from blocklang.ops.scan import Running, ScanBuffers
 from blocklang.ops.tile import BufferOp, ContractBuffers, Group, Lanes, Memoise, TreeReduce
@@ -76,6 +76,7 @@ def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
         Fence: fence,
         DevicePrint: events.print,
         DeviceAssert: events.check,
+        ReportFault: events.fault,
         ProgramId: grid_value,
         NumPrograms: grid_value,
     }

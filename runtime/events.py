@@ -1,20 +1,22 @@
 """The events of one launch: read from the list that its programs push on, printed, and raised.
 
 Programs may have run at the same time; what they say appears in ascending order of their ids. The first
-assertion that failed, in this order, is raised; what comes behind it is not printed. A program that fails
-does not stop those of other threads.
+assertion that failed, or fault, in this order, is raised; what comes behind it is not printed. A program that
+fails does not stop those of other threads.
 """
 
 from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from blocklang.abi import EVENT_HEADER_BYTES, EventOperation
-from blocklang.diagnostics import DeviceAssertionError, LaunchError
-from blocklang.ops.events import assertion_failure, lines_of
+from blocklang.abi import EVENT_HEADER_BYTES, SLOT_BYTES, EventOperation, FaultOperation
+from blocklang.diagnostics import BlocklangError, CheckError, LaunchError
+from blocklang.ops.events import assertion_failure, index_of, lines_of
+from blocklang.ops.faults import fault_error, program_note
+from blocklang.runtime.arrays import Array, numpy_dtype
 
 
 class _Log(ctypes.Structure):
@@ -29,17 +31,34 @@ class _Record(NamedTuple):
     payload: bytes
 
 
+class _Named:
+    """An array of the launch, as a message names it."""
+
+    def __init__(self, name: str, array: Array) -> None:
+        self.description = f"{name!r} ({numpy_dtype(array.element)} of shape {tuple(array.shape)})"
+        self.start = array.address
+        self.element_size = array.element.bytes
+        self.low, self.high = array.byte_range()
+
+
 class EventLog:
     """The list of one launch.
 
     Args:
         operations: the events of the kernel, by number.
         grid: the launch's extents.
+        arrays: by the name of the argument, for what a fault says.
     """
 
-    def __init__(self, operations: Sequence[EventOperation], grid: Sequence[int]) -> None:
+    def __init__(
+        self,
+        operations: Sequence[EventOperation],
+        grid: Sequence[int],
+        arrays: Mapping[str, Array] | None = None,
+    ) -> None:
         self._operations = operations
         self._grid = grid
+        self._arrays = arrays or {}
         self._log = _Log()
         self.address = ctypes.addressof(self._log)
 
@@ -48,6 +67,7 @@ class EventLog:
 
         Raises:
             DeviceAssertionError: an assertion did not hold.
+            CheckError: a check found a fault.
             LaunchError: there was no memory for some records.
         """
         lost = self._log.lost
@@ -78,10 +98,10 @@ class EventLog:
         records.reverse()
         return sorted(records, key=lambda record: record.program)
 
-    def _said(self, records: Sequence[_Record]) -> tuple[str, DeviceAssertionError | None]:
+    def _said(self, records: Sequence[_Record]) -> tuple[str, BlocklangError | None]:
         """The lines up to the first failure, and that failure."""
         lines: list[str] = []
-        failure: DeviceAssertionError | None = None
+        failure: BlocklangError | None = None
         for record in records:
             operation, program = record.operation, self._index_of(record.program)
             if operation.is_assertion:
@@ -89,6 +109,9 @@ class EventLog:
                 failure = assertion_failure(
                     operation.text, operation.location, program, lane, operation.shape
                 )
+                break
+            if operation.fault is not None:
+                failure = self._fault(operation, operation.fault, program, record.payload)
                 break
             size = operation.element_bytes
             elements = [
@@ -99,6 +122,27 @@ class EventLog:
                 program, operation.text, operation.type, operation.shape, elements, hex=operation.hex
             )
         return "".join(line + "\n" for line in lines), failure
+
+    def _fault(
+        self, operation: EventOperation, fault: FaultOperation, program: Sequence[int], payload: bytes
+    ) -> CheckError:
+        lane = int.from_bytes(payload[:4], "little")
+        details = [
+            int.from_bytes(payload[at : at + SLOT_BYTES], "little", signed=True)
+            for at in range(SLOT_BYTES, len(payload), SLOT_BYTES)
+        ]
+        error = fault_error(
+            CheckError,
+            fault.kind,
+            fault.action,
+            index_of(lane, operation.shape),
+            fault.size,
+            details,
+            [_Named(name, self._arrays[name]) for name in fault.arrays if name in self._arrays],
+            operation.location,
+        )
+        error.notes.append(program_note(program))
+        return error
 
     def _index_of(self, program: int) -> tuple[int, int, int]:
         rest, x = divmod(program, self._grid[0])

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Mapping
 from time import perf_counter_ns
 
 from blocklang.abi import SLOT_BYTES, KernelAbi
 from blocklang.diagnostics import LaunchError
 from blocklang.runtime.arena import scratch_address
+from blocklang.runtime.arrays import Array
 from blocklang.runtime.events import EventLog
 from blocklang.runtime.grids import Grid
 from blocklang.runtime.loader import LoadedObject
@@ -47,17 +49,21 @@ class LoadedKernel:
         self._call = _ENTRY(self.entry)
         self.program_ns = ctypes.c_double(math.nan)
 
-    def launch(self, slots: bytes, grid: Grid, threads: int) -> None:
+    def launch(
+        self, slots: bytes, grid: Grid, threads: int, arrays: Mapping[str, Array] | None = None
+    ) -> None:
         """Run every program of the grid and return when all have ended.
 
         Args:
             slots: the arguments as `abi` lays them out. What they point to must stay alive until the return.
             grid: three extents, each at least 0.
             threads: how many threads may work.
+            arrays: the arrays behind the arguments, by name, for what a check says.
 
         Raises:
             LaunchError: there is not enough memory for the blocks of one program.
             DeviceAssertionError: an assertion of a program did not hold.
+            CheckError: a check of a program found a fault.
         """
         total = math.prod(grid)
         if total == 0:
@@ -66,7 +72,7 @@ class LoadedKernel:
         if not self.abi.events:
             self._run(slots, grid, total, threads)
             return
-        log = EventLog(self.abi.events, grid)
+        log = EventLog(self.abi.events, grid, arrays)
         try:
             self._run(slots + log.address.to_bytes(SLOT_BYTES, "little"), grid, total, threads)
         finally:

@@ -29,12 +29,31 @@ class CompileOptions(NamedTuple):
         schedule: makes the schedule; None derives it from the kernel and the target.
         verify: check the IR after every pass.
         enable_fp_fusion: `a * b + c` of floats is rounded once (`blocklang.passes.fuse_multiply_adds`).
+        checks: report accesses that leave their array (`blocklang.passes.insert_checks`).
+        nan: report a NaN that is made of numbers (`blocklang.passes.check_nan`).
+        poison: masked lanes of loads hold what shows (`blocklang.passes.poison_masked_lanes`).
     """
 
     target: Target | None = None
     schedule: Callable[[Kernel, Target], Schedule] | None = None
     verify: bool = False
     enable_fp_fusion: bool = False
+    checks: bool = False
+    nan: bool = False
+    poison: bool = False
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """Which optional passes run."""
+        from blocklang.passes.pipeline import CHECKS, FP_FUSION, NAN, POISON
+
+        chosen = {
+            FP_FUSION: self.enable_fp_fusion,
+            CHECKS: self.checks,
+            NAN: self.nan,
+            POISON: self.poison,
+        }
+        return tuple(name for name, is_on in chosen.items() if is_on)
 
 
 class CompiledKernel:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from blocklang.abi import AccessCounts, EventOperation, KernelAbi, SpaceUsage
+from blocklang.abi import AccessCounts, EventOperation, FaultOperation, KernelAbi, SpaceUsage
 from blocklang.codegen.events import events_of
 from blocklang.codegen.kernel import emit_module
 from blocklang.codegen.objects import MachineCode, compile_module
@@ -14,8 +14,9 @@ from blocklang.compiler.compiled import CompiledKernel, CompileOptions
 from blocklang.depth import deep_recursion
 from blocklang.ir.core import Kernel
 from blocklang.ir.rewriting import clone_kernel
-from blocklang.ir.types import PointerType, ScalarType, element_type, shape_of
-from blocklang.ops.events import DeviceAssert, DevicePrint, Event
+from blocklang.ir.types import I32, PointerType, ScalarType, element_type, shape_of
+from blocklang.ops.events import DeviceAssert, DevicePrint, Event, ReportFault
+from blocklang.ops.faults import HIGH_OF, LOW_OF
 from blocklang.passes.pipeline import PipelineRun, run_device_passes, run_pipeline
 from blocklang.passes.plan_memory import memory_plan, scratch_bytes
 from blocklang.passes.schedule import choose_schedule
@@ -77,7 +78,7 @@ def _lower(
         schedule=options.schedule or choose_schedule,
         verify_each=options.verify,
         observer=observer,
-        enable_fp_fusion=options.enable_fp_fusion,
+        switches=options.switches,
         share=share,
     )
 
@@ -153,15 +154,29 @@ def _abi(kernel: Kernel, symbol: str) -> KernelAbi:
         scratch_bytes=scratch_bytes(kernel),
         buffers=memory_plan(kernel),
         events=tuple(map(_event, events_of(kernel))),
+        bounds=_bounds(kernel),
     )
 
 
+def _bounds(kernel: Kernel) -> dict[str, tuple[str, str]]:
+    """The arguments that are the ends of arrays."""
+    return {
+        argument.name: (end, attributes[end])
+        for argument, attributes in zip(kernel.args, kernel.argument_attributes, strict=True)
+        for end in (LOW_OF, HIGH_OF)
+        if end in attributes
+    }
+
+
 def _event(op: Event) -> EventOperation:
-    """What the launching thread must know of a print or an assertion."""
+    """What the launching thread must know of a print, an assertion or a check."""
     if isinstance(op, DeviceAssert):
         failing = op.failing.type
         assert isinstance(failing, ScalarType)
         return EventOperation(True, op.message, failing, op.shape, False, op.location)
+    if isinstance(op, ReportFault):
+        fault = FaultOperation(op.kind, op.action, op.size, op.arrays, len(op.details))
+        return EventOperation(False, "", I32, op.shape, False, op.location, fault)
     assert isinstance(op, DevicePrint)
     if op.value is None:
         return EventOperation(False, op.title, None, (), op.hex, op.location)

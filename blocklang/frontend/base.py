@@ -85,11 +85,13 @@ class Rules:
         strict: only what Triton's frontend accepts (`strict`).
         is_check: the kernel is going to be interpreted, and nothing else.
         debug: run-time assertions are checked.
+        sanitize_overflow: so are sums, differences and products of integers.
     """
 
     strict: bool = False
     is_check: bool = False
     debug: bool = False
+    sanitize_overflow: bool = False
 
 
 USUAL = Rules()

@@ -44,20 +44,28 @@ def build_kernel(
     name: str | None = None,
     strict: bool = False,
     debug: bool = False,
+    sanitize_overflow: bool = False,
 ) -> Kernel:
     """Compile a function's source to Block IR; see `build_with_dependencies`."""
-    return build_with_dependencies(source, arguments, name=name, rules=Rules(strict, debug=debug)).kernel
+    rules = Rules(strict, debug=debug, sanitize_overflow=sanitize_overflow)
+    return build_with_dependencies(source, arguments, name=name, rules=rules).kernel
 
 
 def check_kernel(
-    source: KernelSource, arguments: Sequence[Argument], *, strict: bool = False, debug: bool = False
+    source: KernelSource,
+    arguments: Sequence[Argument],
+    *,
+    strict: bool = False,
+    debug: bool = False,
+    sanitize_overflow: bool = False,
 ) -> Kernel:
     """Compile a kernel that is going to be interpreted, so that both modes refuse the same.
 
     `breakpoint()` is let through, and nothing is printed.
     """
     with silence():
-        return build_with_dependencies(source, arguments, rules=Rules(strict, True, debug)).kernel
+        rules = Rules(strict, True, debug, sanitize_overflow)
+        return build_with_dependencies(source, arguments, rules=rules).kernel
 
 
 def build_with_dependencies(
@@ -95,6 +103,7 @@ def build_with_dependencies(
     frame = Frame(source, source.name, env, frozenset(assigned_names(source.node.body)) | env.keys())
     frame.reset_flags()
     builder.debug = rules.debug
+    builder.sanitize_overflow = rules.sanitize_overflow
     visitor = Statements(builder, frame, rules)
     with use_builder(builder), deep_recursion():
         try:

@@ -18,10 +18,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from blocklang.diagnostics import InterpreterError, Location
+from blocklang.diagnostics import InterpretedCheckError, InterpreterError, Location
 from blocklang.interpreter.dtypes import Array, dtype_of
 from blocklang.interpreter.mapped_memory import Mapping, mapped_memory
 from blocklang.ir.types import ScalarType
+from blocklang.ops.faults import BOUNDS, fault_error
 
 
 class GlobalArray(Protocol):
@@ -48,10 +49,12 @@ class Extent:
     """The bytes of one array, from its lowest address to the end of its highest element.
 
     Attributes:
+        name: of the argument.
         description: the array in words.
         start: the address of element [0, ...].
     """
 
+    name: str
     description: str
     start: int
     element_size: int
@@ -62,18 +65,18 @@ class Extent:
 
     @classmethod
     def of(cls, name: str, array: Array | GlobalArray) -> Extent:
+        low, high = byte_range_of(array)
         if isinstance(array, np.ndarray):
-            low, high = byte_bounds(array) if array.size else (address_of(array), address_of(array))
             dtype, writable = array.dtype, bool(array.flags.writeable)
         else:
-            (low, high), dtype, writable = array.byte_range(), dtype_of(array.element), array.writable
+            dtype, writable = dtype_of(array.element), array.writable
         words = f"{name!r} ({dtype} of shape {tuple(array.shape)})"
-        return cls(words, address_of(array), dtype.itemsize, low, high, writable, _bytes_at(low, high))
+        return cls(name, words, address_of(array), dtype.itemsize, low, high, writable, _bytes_at(low, high))
 
     @classmethod
     def of_mapping(cls, mapping: Mapping) -> Extent:
         low, high = mapping.low, mapping.high
-        return cls("memory of the process", low, 1, low, high, mapping.writable, _bytes_at(low, high))
+        return cls("", "memory of the process", low, 1, low, high, mapping.writable, _bytes_at(low, high))
 
     def holds(self, addresses: Array, size: int) -> Array:
         """Which addresses start an element of `size` bytes that lies wholly inside."""
@@ -104,6 +107,13 @@ def address_of(array: Array | GlobalArray) -> int:
     if isinstance(array, np.ndarray):
         return int(array.__array_interface__["data"][0])
     return array.address
+
+
+def byte_range_of(array: Array | GlobalArray) -> tuple[int, int]:
+    """The addresses [low, high) that hold elements; empty if there are none."""
+    if not isinstance(array, np.ndarray):
+        return array.byte_range()
+    return byte_bounds(array) if array.size else (address_of(array), address_of(array))
 
 
 def _locate(flat: Array, size: int, extents: list[Extent]) -> tuple[list[tuple[Extent, Any]], Array]:
@@ -162,6 +172,14 @@ class AddressSpace:
             return places, np.delete(outside, unprotected)
         return _locate(flat, size, known + foreign)
 
+    @staticmethod
+    def holds(addresses: Array, size: int, extents: Iterable[Extent]) -> Array:
+        """Which addresses start an element of `size` bytes that lies wholly in one of some arrays."""
+        held = np.zeros(addresses.shape, np.bool_)
+        for extent in extents:
+            held |= extent.holds(addresses, size)
+        return held
+
     def load(self, addresses: Array, live: Array | None, dtype: np.dtype[Any], location: Location) -> Array:
         """Read one element per address; lanes that are not live give 0 and touch nothing.
 
@@ -218,25 +236,15 @@ class AddressSpace:
         """The error for the first faulty access; `outside` counts the live lanes in row-major order."""
         lanes = np.argwhere(np.ones(addresses.shape, np.bool_) if live is None else live)
         lane = tuple(int(i) for i in lanes[outside[0]])
-        address = int(addresses[lane])
-        where = f"lane [{', '.join(map(str, lane))}]: " if lane else ""
-        if not self.extents:
-            return InterpreterError(f"{action}, {where}the launch has no array", location=location)
-        nearest = min(self.extents, key=lambda e: max(e.low - address, address + size - e.high, 0))
-        if nearest.low <= address and address + size <= nearest.high:
+        address = int(addresses[lane].astype(np.int64))
+        protected = [extent for extent in self.extents if extent.low <= address <= extent.high - size]
+        if protected:
+            where = f"lane [{', '.join(map(str, lane))}]: " if lane else ""
             return InterpreterError(
-                f"{action}, {where}the array {nearest.description} is read-only",
+                f"{action}, {where}the array {protected[0].description} is read-only",
                 location=location,
                 help="pass a writable array",
             )
-        element, rest = divmod(address - nearest.start, nearest.element_size)
-        place = f"element offset {element}" + (f" and {rest} bytes" if rest else "")
-        is_past = address + size > nearest.high
-        beyond = address + size - nearest.high if is_past else nearest.low - address
-        side = "past the end" if is_past else "before the start"
-        return InterpreterError(
-            f"{action} out of bounds, {where}{place} from the start of {nearest.description}: "
-            f"{beyond} bytes {side}",
-            location=location,
-            help="mask the lanes that are outside of the array",
+        return fault_error(
+            InterpretedCheckError, BOUNDS, action, lane, size, [address], self.extents, location
         )

@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 
 from blocklang.diagnostics import CompilationError
-from blocklang.interpreter.dtypes import Array, dtype_of
+from blocklang.interpreter.checking import Checks
+from blocklang.interpreter.dtypes import Array, constant, dtype_of
+from blocklang.interpreter.eager_value import EagerValue
 from blocklang.interpreter.evaluation import Machine
 from blocklang.interpreter.folds import tree_fold
 from blocklang.interpreter.scans import packed, scan_lanes, unpacked
@@ -29,27 +31,12 @@ from blocklang.language import dtypes as tl
 from blocklang.language.casting import cast_element
 from blocklang.language.constexpr import unwrap
 from blocklang.language.tensor import is_block, tensor, to_tensor
+from blocklang.ops.faults import poison
+from blocklang.ops.memory import Load, pointee
 from blocklang.ops.reduction import ReduceWith
 from blocklang.ops.scan import Scan
 
 Element = ScalarType | PointerType
-
-NOWHERE = Region()
-
-
-class EagerValue(Value):
-    """A value that has been computed.
-
-    Attributes:
-        data: an array of the value's dtype and shape. While a function is called for many lanes at once, a
-            scalar's array holds one element per lane.
-    """
-
-    __slots__ = ("data",)
-
-    def __init__(self, type: Type, data: Array, owner: Operation | Region = NOWHERE) -> None:
-        super().__init__(type, owner)
-        self.data = data
 
 
 class Divergent(Exception):
@@ -73,11 +60,18 @@ class EagerBuilder(Builder):
     Attributes:
         machine: the program that runs.
         functions: functions noted in regions, by region.
+        is_poisoning: masked lanes of loads that name no `other` hold what shows.
+        checks: look at every operation in debug mode.
     """
 
-    def __init__(self, machine: EagerMachine) -> None:
+    def __init__(
+        self, machine: EagerMachine, *, debug: bool = False, nan: bool = False, is_poisoning: bool = False
+    ) -> None:
         super().__init__()
         self.machine = machine
+        self.debug = debug
+        self.is_poisoning = is_poisoning
+        self.checks = Checks(machine, nan) if debug else None
         self.functions: dict[Region, Callable[..., Any]] = {}
         self._is_together = False
 
@@ -101,14 +95,24 @@ class EagerBuilder(Builder):
         if self._is_together and any(isinstance(r.type, BlockType) for r in op.results):
             op.drop_operands()
             raise Divergent
+        checks = None if self.is_per_lane else self.checks
+        if checks is not None:
+            checks.before(op)
         data = self._with_function(op) if op.regions else self.evaluate(op)
-        op.results = [EagerValue(r.type, x, op) for r, x in zip(op.results, data, strict=True)]
+        results = [EagerValue(r.type, x, op) for r, x in zip(op.results, data, strict=True)]
+        if checks is not None:
+            checks.after(op, results)
+        op.results = list(results)
         op.drop_operands()
         return op
 
     def evaluate(self, op: Operation) -> list[Array]:
         with np.errstate(all="ignore"):
-            return list(self.machine.results_of(op))
+            results = list(self.machine.results_of(op))
+        if self.is_poisoning and isinstance(op, Load) and op.mask is not None and op.other is None:
+            value = constant(poison(pointee(op.pointer.type)), results[0].dtype)
+            results = [np.where(self.machine[op.mask], results[0], value)]
+        return results
 
     def note(self, function: Callable[..., Any]) -> None:
         """Say that the current region is a call of this function."""
@@ -148,6 +152,16 @@ class EagerBuilder(Builder):
         Returns:
             What it returns, each with its type.
         """
+        with self.per_lane():
+            return self._call_for_lanes(function, elements, lanes, results)
+
+    def _call_for_lanes(
+        self,
+        function: Callable[..., Any],
+        elements: Sequence[Element],
+        lanes: Sequence[Array],
+        results: Sequence[Element] | None,
+    ) -> list[tuple[Array, Element]]:
         try:
             with self._together():
                 return self._call(function, elements, lanes, results)

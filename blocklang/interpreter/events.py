@@ -1,4 +1,5 @@
-"""The meaning of events: a print writes to `sys.stdout` at once, a failed assertion is raised at once.
+"""The meaning of events: a print writes to `sys.stdout` at once, a failed assertion or a fault is raised at
+once.
 
 Programs run in ascending order, so the lines have the order that a compiled launch gives them.
 """
@@ -9,11 +10,13 @@ import sys
 
 import numpy as np
 
+from blocklang.diagnostics import InterpretedCheckError
 from blocklang.interpreter.buffers import Buffer
 from blocklang.interpreter.dtypes import Array
 from blocklang.interpreter.evaluation import Machine, evaluates
 from blocklang.ir.types import element_type, shape_of
 from blocklang.ops import events as ops
+from blocklang.ops.faults import fault_error, program_note
 
 
 @evaluates(ops.DevicePrint)
@@ -45,3 +48,19 @@ def device_assert(op: ops.DeviceAssert, machine: Machine) -> None:
     lane = int(machine[op.failing])
     if lane < op.lanes:
         raise ops.assertion_failure(op.message, op.location, machine.program, lane, op.shape)
+
+
+@evaluates(ops.ReportFault)
+def report_fault(op: ops.ReportFault, machine: Machine) -> None:
+    error = fault_error(
+        InterpretedCheckError,
+        op.kind,
+        op.action,
+        ops.index_of(int(machine[op.failing]), op.shape),
+        op.size,
+        [int(machine[value]) for value in op.details],
+        [extent for extent in machine.memory.extents if extent.name in op.arrays],
+        op.location,
+    )
+    error.notes.append(program_note(machine.program))
+    raise error

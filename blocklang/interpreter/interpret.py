@@ -15,12 +15,14 @@ from typing import Any, NoReturn
 
 from blocklang.diagnostics import (
     BlocklangError,
+    CheckError,
     CompilationError,
     Location,
     as_interpreter_error,
 )
 from blocklang.interpreter.address_space import AddressSpace
-from blocklang.interpreter.eager import EagerBuilder, EagerMachine, EagerValue
+from blocklang.interpreter.eager import EagerBuilder, EagerMachine
+from blocklang.interpreter.eager_value import EagerValue
 from blocklang.interpreter.rewriting import Code
 from blocklang.interpreter.rules import CodeOf, Rules
 from blocklang.interpreter.run import argument_data, grid_extents, program_index
@@ -28,6 +30,7 @@ from blocklang.ir.types import PointerType, ScalarType
 from blocklang.language.constexpr import constexpr
 from blocklang.language.context import use_builder
 from blocklang.language.tensor import tensor
+from blocklang.ops.faults import program_note
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,9 @@ def interpret_launch(
     *,
     code_of: CodeOf = lambda function: None,
     debug: bool = False,
+    sanitize_overflow: bool = False,
+    nan: bool = False,
+    poison: bool = False,
 ) -> None:
     """Run every program of a launch in Python.
 
@@ -61,18 +67,24 @@ def interpret_launch(
         arguments: for every parameter, by name.
         grid: one to three extents.
         code_of: the source of a kernel that this one calls; None for anything else.
-        debug: check run-time assertions.
+        debug: check run-time assertions, accesses and addresses.
+        sanitize_overflow: check sums, differences and products of integers.
+        nan: look for NaN that is made of numbers.
+        poison: fill masked lanes of loads that name no `other`.
 
     Raises:
         DeviceAssertionError: an assertion did not hold.
+        InterpretedCheckError: an access or an address is wrong.
         InterpreterError: the kernel failed, with the place in the user's file.
         CompileTimeAssertionFailure: a `static_assert` was false.
     """
     extents = grid_extents(grid)
     arrays = [array for n, a in arguments.items() for array in _arrays(n, a)]
     memory = AddressSpace(arrays)
-    rules_builder = EagerBuilder(EagerMachine(memory, (0, 0, 0), extents))
-    rules_builder.debug = debug
+    rules_builder = EagerBuilder(
+        EagerMachine(memory, (0, 0, 0), extents), debug=debug, nan=nan, is_poisoning=poison
+    )
+    rules_builder.sanitize_overflow = sanitize_overflow
     rules = Rules(rules_builder, code_of)
     with _errors_at_the_users_line(rules, code), use_builder(rules_builder):
         function = rules.function_of(code)
@@ -98,6 +110,7 @@ def _value(name: str, argument: LaunchArgument) -> Any:
         return constexpr(argument.value)
     value = EagerValue(argument.type, argument_data(name, argument.type, argument.value))
     value.name = name
+    value.origins = frozenset([name]) if isinstance(argument.type, PointerType) else None
     return tensor(value)
 
 
@@ -120,12 +133,14 @@ def _errors_at_the_users_line(rules: Rules, code: Code) -> Iterator[None]:
 def _raise(error: BlocklangError, rules: Rules) -> NoReturn:
     if isinstance(error, CompilationError):
         error = as_interpreter_error(error)
+    if isinstance(error, CheckError):  # its text is that of compiled code
+        error.notes.insert(0, _program(rules))
     error.add_note(_program(rules))
     raise error from None
 
 
 def _program(rules: Rules) -> str:
-    return f"in program {list(rules.builder.machine.program)}"
+    return program_note(rules.builder.machine.program)
 
 
 def _place(traceback: TracebackType | None, codes: Mapping[CodeType, Code]) -> tuple[Location, str] | None:

@@ -6,19 +6,20 @@ Programs run in ascending linear id, axis 0 fastest. Arrays are used in place.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from blocklang.depth import deep_recursion
 from blocklang.diagnostics import LaunchError
-from blocklang.interpreter.address_space import AddressSpace, address_of
+from blocklang.interpreter.address_space import AddressSpace, address_of, byte_range_of
 from blocklang.interpreter.buffers import make_arenas
 from blocklang.interpreter.dtypes import ADDRESS, Array, constant, dtype_of, memory_dtype_of
 from blocklang.interpreter.evaluation import Machine
 from blocklang.ir.core import Kernel
 from blocklang.ir.types import PointerType, ScalarType, Type
+from blocklang.ops.faults import HIGH_OF, LOW_OF
 
 
 def run_kernel(
@@ -42,6 +43,7 @@ def run_kernel(
         LaunchError: an argument does not fit the kernel.
     """
     extents = grid_extents(grid)
+    arguments = [*arguments, *_ends(kernel, arguments)]
     names = [arg.name or str(i) for i, arg in enumerate(kernel.args)]
     if len(arguments) != len(names):
         raise LaunchError(f"{kernel.name} takes {len(names)} arguments, got {len(arguments)}")
@@ -52,6 +54,15 @@ def run_kernel(
         for linear in range(math.prod(extents)) if programs is None else programs:
             machine = Machine(memory, program_index(linear, extents), extents, make_arenas(kernel))
             machine.run(kernel.body, data)
+
+
+def _ends(kernel: Kernel, arguments: Sequence[Any]) -> Iterator[int]:
+    """The arguments that the user did not write: where arrays begin and end."""
+    given = {a.name: x for a, x in zip(kernel.args, arguments, strict=False)}
+    for attributes in kernel.argument_attributes:
+        for number, end in enumerate((LOW_OF, HIGH_OF)):
+            if end in attributes:
+                yield byte_range_of(given[attributes[end]])[number]
 
 
 def grid_extents(grid: Sequence[int]) -> tuple[int, int, int]:

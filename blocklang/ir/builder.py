@@ -20,9 +20,13 @@ class Builder:
         before: insert before this operation of the region, or append if None.
         location: given to every operation that is created.
         debug: whether run-time assertions are wanted.
+        sanitize_overflow: whether sums, differences and products of integers are to be checked.
+        is_per_lane: a function that is called for every lane is being built; it can say nothing.
     """
 
     debug = False
+    sanitize_overflow = False
+    is_per_lane = False
 
     def __init__(
         self,
@@ -83,6 +87,15 @@ class Builder:
     def value(self, cls: type[Operation], *operands: Value | Iterable[Value], **named: Any) -> Value:
         """Create an operation with one result and return that result."""
         return self.create(cls, *operands, **named).result
+
+    @contextmanager
+    def per_lane(self) -> Iterator[None]:
+        """Build a function that is called for every lane inside the `with` block."""
+        saved, self.is_per_lane = self.is_per_lane, True
+        try:
+            yield
+        finally:
+            self.is_per_lane = saved
 
     @contextmanager
     def at(self, region: Region) -> Iterator[None]:

@@ -14,23 +14,41 @@ from blocklang.ir import Kernel
 from blocklang.ir.rewriting import clone_kernel
 from blocklang.jit.parameters import Parameter
 from blocklang.jit.specialisation import DIVISOR, ConstantSpec, Spec, Specialisation, TupleSpec, TypedSpec
+from blocklang.jit.switches import Switches
 
 if TYPE_CHECKING:
     from blocklang.compiler import CompiledKernel
 
 
 def build_version(
-    source: KernelSource, parameters: Sequence[Parameter], specs: Sequence[Spec], *, strict: bool, debug: bool
+    source: KernelSource,
+    parameters: Sequence[Parameter],
+    specs: Sequence[Spec],
+    *,
+    strict: bool,
+    switches: Switches,
 ) -> BuiltKernel:
     """The Block IR of a version, and what was read to build it."""
-    return build_with_dependencies(source, _arguments(parameters, specs), rules=Rules(strict, debug=debug))
+    rules = Rules(strict, debug=switches.debug, sanitize_overflow=switches.sanitize_overflow)
+    return build_with_dependencies(source, _arguments(parameters, specs), rules=rules)
 
 
 def check_version(
-    source: KernelSource, parameters: Sequence[Parameter], specs: Sequence[Spec], *, strict: bool, debug: bool
+    source: KernelSource,
+    parameters: Sequence[Parameter],
+    specs: Sequence[Spec],
+    *,
+    strict: bool,
+    switches: Switches,
 ) -> Kernel:
     """The Block IR of a version that is going to be interpreted."""
-    return check_kernel(source, _arguments(parameters, specs), strict=strict, debug=debug)
+    return check_kernel(
+        source,
+        _arguments(parameters, specs),
+        strict=strict,
+        debug=switches.debug,
+        sanitize_overflow=switches.sanitize_overflow,
+    )
 
 
 def with_alias(kernel: Kernel, alias: str) -> Kernel:
@@ -42,9 +60,9 @@ def with_alias(kernel: Kernel, alias: str) -> Kernel:
 
 def compile_version(kernel: Kernel, specialisation: Specialisation) -> CompiledKernel:
     """Compile the Block IR of a version."""
-    from blocklang.compiler import CompileOptions, compile_kernel  # loads llvmlite
+    from blocklang.compiler import compile_kernel  # loads llvmlite
 
-    options = CompileOptions(enable_fp_fusion=specialisation.enable_fp_fusion)
+    options = specialisation.switches.compile_options()
     return compile_kernel(with_alias(kernel, specialisation.alias), options=options)
 
 

@@ -56,6 +56,14 @@ class Watched:
             return type(now) is type(self.copied) and bool(now == self.copied)
         return now is self.value or (_is_plain(now) and is_same_constant(now, self.value))
 
+    def is_as(self, other: Watched) -> bool:
+        """True if both have found the same value."""
+        if self.copied is not None:
+            return type(self.copied) is type(other.copied) and bool(self.copied == other.copied)
+        return self.value is other.value or (
+            _is_plain(self.value) and is_same_constant(self.value, other.value)
+        )
+
     @property
     def is_told_by_identity(self) -> bool:
         """True if the same object in the same dict or cell means the same value."""
@@ -119,6 +127,16 @@ class Captured:
             if _is_constant(watched.value)
             and not is_same_constant(unwrap(watched.read()), unwrap(watched.value))
         ]
+
+    def differences(self, other: Captured) -> list[str]:
+        """The names, in this one's order, whose values the other one does not have."""
+        before = {(id(w.container), w.name): w for w in other.watched}
+        names = [
+            watched.name or "a captured variable"
+            for watched in self.watched
+            if (old := before.get((id(watched.container), watched.name))) is None or not watched.is_as(old)
+        ]
+        return list(dict.fromkeys(names))
 
     @property
     def is_told_by_identity(self) -> bool:

@@ -18,7 +18,7 @@ import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from blocklang.depth import deep_recursion
 from blocklang.diagnostics import (
@@ -37,6 +37,7 @@ from blocklang.jit.interface import KernelInterface
 from blocklang.jit.native import WARM_LAUNCHES, Chain, WarmLaunch
 from blocklang.jit.options import LaunchOptions, take_options
 from blocklang.jit.parameters import Parameter, Signature
+from blocklang.jit.recompiles import Compilation, follow_environment, log_compilation
 from blocklang.jit.recording import Launch, is_recording, note_launch, replaced_by
 from blocklang.jit.shelf import KeptVersion, Shelf, is_covered, open_shelf
 from blocklang.jit.specialisation import (
@@ -52,7 +53,9 @@ from blocklang.jit.specialisation import (
     slots_of,
     specs_from_text,
 )
+from blocklang.jit.switches import Switches, debug_setting, is_on
 from blocklang.lazy import cached_property
+from blocklang.ops.faults import LOW_OF
 from blocklang.runtime.arrays import Array
 from blocklang.runtime.grids import Grid, normalise_grid
 from blocklang.runtime.launch import LoadedKernel
@@ -63,7 +66,15 @@ if TYPE_CHECKING:
     from blocklang.frontend import KernelSource
     from blocklang.ir import Kernel
 
+_MAXIMUM_COMPILATIONS = 100  # that a new one is compared with
 _MAXIMUM_VERSIONS = 16  # per specialisation: one for each set of values of the globals
+
+
+class SlotSource(NamedTuple):
+    """What fills a slot: the argument at a path, or an end of the array there (`LOW_OF`, `HIGH_OF`)."""
+
+    path: tuple[int, ...]
+    end: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,7 +84,7 @@ class Executable:
     specialisation: Specialisation
     compiled: CompiledKernel
     loaded: LoadedKernel
-    slot_paths: tuple[tuple[int, ...], ...]
+    slot_sources: tuple[SlotSource, ...]
     launches: itertools.count[int] = field(default_factory=itertools.count)
 
 
@@ -113,11 +124,6 @@ class _Call:
     executable: Executable
 
 
-def _is_on(setting: str) -> bool:
-    """True for a switch of the environment that is set to anything but an off word."""
-    return setting.strip().lower() not in ("", "0", "false", "no", "off")
-
-
 MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 
 
@@ -132,7 +138,7 @@ def _answers_plainly(method: MethodT) -> MethodT:
         try:
             return method(*args, **kwargs)
         except BlocklangError as error:
-            if isinstance(error, VerifyError) or _is_on(os.environ.get("BLOCKLANG_TRACEBACK", "")):
+            if isinstance(error, VerifyError) or is_on(os.environ.get("BLOCKLANG_TRACEBACK", "")):
                 raise
             raise error.with_traceback(None) from None
 
@@ -160,7 +166,7 @@ class JITFunction(KernelInterface):
         strict: bool = False,
         do_not_specialize: Sequence[str | int] = (),
         do_not_specialize_on_alignment: Sequence[str | int] = (),
-        debug: bool = False,
+        debug: bool | str = False,
         enable_fp_fusion: bool = False,
         noinline: bool = False,
         repr: Callable[..., str] | None = None,
@@ -172,24 +178,41 @@ class JITFunction(KernelInterface):
         self.signature = Signature(fn, do_not_specialize, do_not_specialize_on_alignment)
         self.params: tuple[Parameter, ...] = self.signature.parameters
         self.arg_names = [p.name for p in self.params]
-        self.interpret = interpret or _is_on(os.environ.get("BLOCKLANG_INTERPRET", ""))
+        self.interpret = interpret or is_on(os.environ.get("BLOCKLANG_INTERPRET", ""))
         self.strict = strict
-        self.debug = debug or any(_is_on(os.environ.get(f"{n}_DEBUG", "")) for n in ("BLOCKLANG", "TRITON"))
         self.enable_fp_fusion = enable_fp_fusion
-        self._default_options = LaunchOptions(self.debug, enable_fp_fusion, None, False, {})
+        self._switches = self._default_switches(debug)
+        self.debug = self._switches.debug
+        self._default_options = LaunchOptions(self._switches, None, False, {})
         self.noinline = noinline
         self._repr = repr
         self._launch_metadata = launch_metadata
         self._version = version
         self._lock = threading.Lock()
+        follow_environment()
         self._forget()
         _functions.add(self)
+
+    def _default_switches(self, debug: bool | str) -> Switches:
+        """The switches of a launch that names none."""
+        try:
+            asked = Switches(enable_fp_fusion=self.enable_fp_fusion).debugging(debug)
+        except ValueError as reason:
+            raise self.signature.error(f"debug is {debug!r}", str(reason)) from None
+        around = Switches().debugging(debug_setting())
+        return asked._replace(
+            debug=asked.debug or around.debug,
+            nan=asked.nan or around.nan,
+            poison=asked.poison or around.poison,
+        )
 
     def _forget(self) -> None:
         """Drop every compiled version."""
         self._first_captured: Captured | None = None
+        self._compilations: list[Compilation] = []
+        self._compiled_count = 0
         start = JITFunction._interpret if self.interpret else JITFunction._start
-        self._versions: dict[tuple[Spec | bool, ...], tuple[Version, ...]] = {}
+        self._versions: dict[tuple[Spec | Switches, ...], tuple[Version, ...]] = {}
         self._chain = Chain(start, JITFunction._launch)
 
     # ---- what it is ----
@@ -263,7 +286,7 @@ class JITFunction(KernelInterface):
         options, own = self._take_options(kwargs)
         values = self.signature.bind(args, own)
         described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
-        written = self._find_version((*[spec for spec, _ in described], *options.switches)).written
+        written = self._find_version((*[spec for spec, _ in described], options.switches)).written
         return {
             leaf.name: leaf.value
             for leaf in leaves_of(self.arg_names, described)
@@ -288,7 +311,7 @@ class JITFunction(KernelInterface):
         call = self._prepare(args, kwargs, describe)
         extents = self._extents(grid, call.values, call.options)
         executable = call.executable
-        slots = slots_of([_slot(call.described, path) for path in executable.slot_paths])
+        slots = slots_of([_slot(call.described, source) for source in executable.slot_sources])
         if is_recording():
             launch = Launch(self, executable.specialisation, executable.compiled, extents, slots)
             note_launch(launch)
@@ -296,7 +319,9 @@ class JITFunction(KernelInterface):
                 run(launch)
                 return self._answer(executable, call.options)
         try:
-            executable.loaded.launch(slots, extents, call.options.threads or get_num_threads())
+            executable.loaded.launch(
+                slots, extents, call.options.threads or get_num_threads(), self._named_arrays(call)
+            )
         except LaunchError as error:
             raise self.signature.error(error.message, error.help) from None
         if next(executable.launches) >= WARM_LAUNCHES and not any(
@@ -318,17 +343,17 @@ class JITFunction(KernelInterface):
         values = self.signature.bind(args, own)
         described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
         extents = self._extents(grid, values, options)
-        version = self._checked((*(spec for spec, _ in described), *options.switches))
+        version = self._checked((*(spec for spec, _ in described), options.switches))
         self._arrays(version, described)
         with usual_environment():
-            if options.enable_fp_fusion and (kernel := fused(version.kernel)) is not None:
-                interpret_fused(kernel, self.arg_names, described, extents)
+            if options.switches.enable_fp_fusion and (kernel := fused(version.kernel)) is not None:
+                interpret_fused(kernel, self.arg_names, described, extents, options.switches)
                 return
             interpret_arguments(
-                self.source, self.params, values, described, extents, _source_of, debug=options.debug
+                self.source, self.params, values, described, extents, _source_of, switches=options.switches
             )
 
-    def _checked(self, key: tuple[Spec | bool, ...]) -> Version:
+    def _checked(self, key: tuple[Spec | Switches, ...]) -> Version:
         """Compile the kernel as far as the frontend goes: what is refused there is not interpreted either."""
         try:
             return self._find_version(key)
@@ -343,7 +368,7 @@ class JITFunction(KernelInterface):
         values = self.signature.bind(args, own)
         described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
         specs = tuple([spec for spec, _ in described])
-        version = self._find_version((*specs, *options.switches))
+        version = self._find_version((*specs, options.switches))
         executable = self._executable(version, specs, described, options)
         return _Call(options, values, described, specs, version, executable)
 
@@ -357,7 +382,7 @@ class JITFunction(KernelInterface):
             options=call.options.values,
             written=call.version.written,
             alias=call.executable.specialisation.alias,
-            slot_positions=tuple(path[0] for path in call.executable.slot_paths),
+            slot_positions=tuple(source.path[0] for source in call.executable.slot_sources),
             captured=call.version.captured,
             loaded=call.executable.loaded,
             result=self._answer(call.executable, call.options),
@@ -384,14 +409,14 @@ class JITFunction(KernelInterface):
             constants: values of all other parameters by name; those with a default may be left out.
         """
         specs = specs_from_text(self.signature, signature, constants or {})
-        return Specialisation(tuple(self.arg_names), specs, CLASSES[0], self.debug, self.enable_fp_fusion)
+        return Specialisation(tuple(self.arg_names), specs, CLASSES[0], self._switches)
 
     def block_ir(self, specialisation: Specialisation) -> Kernel:
         """The kernel's Block IR, built anew."""
         from blocklang.jit.building import build_version, with_alias
 
-        specs, debug = specialisation.specs, specialisation.debug
-        built = build_version(self.source, self.params, specs, strict=self.strict, debug=debug)
+        specs, switches = specialisation.specs, specialisation.switches
+        built = build_version(self.source, self.params, specs, strict=self.strict, switches=switches)
         return with_alias(built.kernel, specialisation.alias)
 
     def compiled(
@@ -402,8 +427,7 @@ class JITFunction(KernelInterface):
 
     def compile(self, specialisation: Specialisation) -> CompiledKernel:
         """The compiled kernel of a specialisation, from memory if it was compiled before."""
-        switches = (specialisation.debug, specialisation.enable_fp_fusion)
-        version = self._find_version((*specialisation.specs, *switches))
+        version = self._find_version((*specialisation.specs, specialisation.switches))
         return self._find_executable(version, specialisation).compiled
 
     def _executable(
@@ -416,9 +440,7 @@ class JITFunction(KernelInterface):
         alias = alias_class(self._arrays(version, described))
         executable = version.executables.get(alias)
         if executable is None:
-            specialisation = Specialisation(
-                tuple(self.arg_names), specs, alias, options.debug, options.enable_fp_fusion
-            )
+            specialisation = Specialisation(tuple(self.arg_names), specs, alias, options.switches)
             executable = self._find_executable(version, specialisation)
         return executable
 
@@ -433,13 +455,20 @@ class JITFunction(KernelInterface):
                 arrays.append((leaf.value, is_written))
         return arrays
 
+    def _named_arrays(self, call: _Call) -> dict[str, Array]:
+        """The arrays of a launch that checks its accesses, by the names of their arguments."""
+        if not call.executable.compiled.abi.bounds:
+            return {}
+        leaves = leaves_of(self.arg_names, call.described)
+        return {leaf.name: leaf.value for leaf in leaves if isinstance(leaf.value, Array)}
+
     def _read_only(self, name: str) -> LaunchError:
         return self.signature.error(
             f"argument {name!r} is a read-only array, and the kernel stores to it",
             f"pass a copy, or make the array writable: `{name}.flags.writeable = True`",
         )
 
-    def _find_version(self, key: tuple[Spec | bool, ...]) -> Version:
+    def _find_version(self, key: tuple[Spec | Switches, ...]) -> Version:
         version = self._known_version(key)
         if version is None:
             if self.strict:
@@ -459,24 +488,25 @@ class JITFunction(KernelInterface):
                 help="pass it as a `tl.constexpr` argument",
             )
 
-    def _known_version(self, key: tuple[Spec | bool, ...]) -> Version | None:
+    def _known_version(self, key: tuple[Spec | Switches, ...]) -> Version | None:
         for version in self._versions.get(key, ()):
             if version.captured.hold():
                 return version
         return None
 
-    def _build_version(self, key: tuple[Spec | bool, ...]) -> Version:
+    def _build_version(self, key: tuple[Spec | Switches, ...]) -> Version:
         specs = [spec for spec in key if isinstance(spec, Spec)]
+        switches = key[-1]
+        assert isinstance(switches, Switches)
         captured = Captured(
             [self._function, *constants_in(specs)]
         )  # before the kernel is built: a change meanwhile is seen later
-        switches = (self.strict, *key[len(specs) :])
-        shelf = None if self.interpret else open_shelf(self, captured, specs, switches)
+        shelf = None if self.interpret else open_shelf(self, captured, specs, (self.strict, *switches))
         kept = None if shelf is None else shelf.find_any()
         if kept is None:
-            version = self._built_version(key, specs, captured, shelf)
+            version = self._built_version(specs, switches, captured, shelf)
         else:
-            rebuild = functools.partial(self._rebuild, key, specs, captured)
+            rebuild = functools.partial(self._rebuild, specs, switches, captured)
             version = Version(kept.stored_through, captured, rebuild, shelf)
         self._first_captured = self._first_captured or captured
         # Another thread may be reading the old tuple.
@@ -486,23 +516,22 @@ class JITFunction(KernelInterface):
     @usual_environment()
     @deep_recursion()
     def _built_version(
-        self, key: tuple[Spec | bool, ...], specs: list[Spec], captured: Captured, shelf: Shelf | None
+        self, specs: list[Spec], switches: Switches, captured: Captured, shelf: Shelf | None
     ) -> Version:
         from blocklang.jit.building import build_version, check_version
         from blocklang.jit.writing import written_arguments
 
-        debug = key[-2] is True
         if self.interpret:
-            kernel = check_version(self.source, self.params, specs, strict=self.strict, debug=debug)
+            kernel = check_version(self.source, self.params, specs, strict=self.strict, switches=switches)
             return Version(written_arguments(kernel), captured, lambda: kernel, None)
-        built = build_version(self.source, self.params, specs, strict=self.strict, debug=debug)
+        built = build_version(self.source, self.params, specs, strict=self.strict, switches=switches)
         if shelf is not None and not is_covered(captured, built.dependencies):
             shelf = None
         return Version(written_arguments(built.kernel), captured, lambda: built.kernel, shelf)
 
     @usual_environment()
     @deep_recursion()
-    def _rebuild(self, key: tuple[Spec | bool, ...], specs: list[Spec], captured: Captured) -> Kernel:
+    def _rebuild(self, specs: list[Spec], switches: Switches, captured: Captured) -> Kernel:
         """The Block IR of a version that came from disk."""
         from blocklang.jit.building import build_version
 
@@ -512,13 +541,17 @@ class JITFunction(KernelInterface):
                 location=self.location,
                 help="launch it again, and look at what that launch returns",
             )
-        debug = key[-2] is True
-        return build_version(self.source, self.params, specs, strict=self.strict, debug=debug).kernel
+        built = build_version(self.source, self.params, specs, strict=self.strict, switches=switches)
+        return built.kernel
 
     def _find_executable(self, version: Version, specialisation: Specialisation) -> Executable:
         with self._lock:
             executable = version.executables.get(specialisation.alias)
             if executable is None:
+                compilation = Compilation(specialisation, version.captured)
+                self._compiled_count += 1
+                log_compilation(self.signature.name, compilation, self._compilations, self._compiled_count)
+                self._compilations = [*self._compilations[-_MAXIMUM_COMPILATIONS:], compilation]
                 executable = self._compile(version, specialisation)
                 version.executables[specialisation.alias] = executable
             return executable
@@ -528,11 +561,15 @@ class JITFunction(KernelInterface):
         if compiled is None:
             compiled = self._compiled_from_source(version, specialisation)
         paths = {leaf.name: leaf.path for leaf in _typed_leaves(specialisation)}
-        slots = tuple(paths[name] for name in compiled.abi.argument_names)
+        bounds = compiled.abi.bounds
+        slots = tuple(
+            SlotSource(paths[bounds[name][1]], bounds[name][0]) if name in bounds else SlotSource(paths[name])
+            for name in compiled.abi.argument_names
+        )
         return Executable(specialisation, compiled, LoadedKernel(compiled.abi, compiled.object_code), slots)
 
     def _compiled_on_disk(self, version: Version, specialisation: Specialisation) -> CompiledKernel | None:
-        from blocklang.compiler.compiled import CompiledKernel, CompileOptions
+        from blocklang.compiler.compiled import CompiledKernel
 
         kept = None if version.shelf is None else version.shelf.find(specialisation.alias)
         if kept is None:
@@ -543,7 +580,7 @@ class JITFunction(KernelInterface):
 
             return with_alias(version.kernel, specialisation.alias)
 
-        options = CompileOptions(enable_fp_fusion=specialisation.enable_fp_fusion)
+        options = specialisation.switches.compile_options()
         return CompiledKernel(kept.abi, kept.object_code, source, options)
 
     @usual_environment()
@@ -579,11 +616,14 @@ def _no_values(spec: Spec) -> Any:
     return tuple(map(_no_values, spec.items)) if isinstance(spec, TupleSpec) else None
 
 
-def _slot(described: Sequence[Described], path: tuple[int, ...]) -> int:
-    value = described[path[0]][1]
-    for index in path[1:]:
+def _slot(described: Sequence[Described], source: SlotSource) -> int:
+    value = described[source.path[0]][1]
+    for index in source.path[1:]:
         value = value[index]
     assert value is not None, "a constant fills no slot"
+    if source.end:
+        low, high = value.byte_range()
+        return int(low if source.end == LOW_OF else high)
     return value if isinstance(value, int) else int(value.address)
 
 
@@ -612,7 +652,7 @@ def jit(
     strict: bool = False,
     do_not_specialize: Sequence[str | int] = (),
     do_not_specialize_on_alignment: Sequence[str | int] = (),
-    debug: bool = False,
+    debug: bool | str = False,
     enable_fp_fusion: bool = False,
     noinline: bool = False,
     repr: Callable[..., str] | None = None,
@@ -628,8 +668,9 @@ def jit(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         strict: accept only what Triton's frontend accepts, in the kernel and in all that it calls.
         do_not_specialize: parameters (names or positions) of which every value shares one version.
         do_not_specialize_on_alignment: parameters whose divisibility by 16 is not looked at.
-        debug: check `assert` and `tl.device_assert`; also for every kernel with BLOCKLANG_DEBUG=1 or
-            TRITON_DEBUG=1.
+        debug: check `assert` and `tl.device_assert`, and that every access stays in its array and every
+            address is what it is without int32 overflow: see docs/semantics.md. Also for every kernel with
+            BLOCKLANG_DEBUG=1 or TRITON_DEBUG=1. Words ask for more: "nan", "poison", "nan,poison".
         enable_fp_fusion: launches round `a * b + c` of floats once, as `fma`; a launch may say otherwise. In
             interpreter mode a launch that fuses runs the kernel's IR instead of its Python lines.
         noinline, repr, launch_metadata, version: accepted as Triton does.

@@ -5,8 +5,8 @@ content: the text and byte code of each function, default values, and the value 
 What has no content that can be told for certain (objects of a user's class, open files, the environment)
 makes the kernel `Unidentified`: it is compiled in each process, as without a cache.
 
-Not part of it: the file and the lines. Places of prints and assertions are kept relative to their function
-(`blocklang.jit.stored`).
+Not part of it: the file and the lines. Places of prints, assertions and checks are kept relative to their
+function (`blocklang.jit.stored`).
 """
 
 from __future__ import annotations

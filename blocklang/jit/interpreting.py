@@ -22,9 +22,13 @@ from blocklang.ir.rewriting import clone_kernel
 from blocklang.ir.types import I32, PointerType, ScalarType
 from blocklang.jit.parameters import Parameter
 from blocklang.jit.specialisation import Described, Payload, TupleSpec, TypedSpec, leaves_of
+from blocklang.jit.switches import Switches
 from blocklang.language.constexpr import constexpr
 from blocklang.ops.elementwise import Fma
+from blocklang.passes.check_nan import check_nan
 from blocklang.passes.fuse_multiply_adds import fuse_multiply_adds
+from blocklang.passes.insert_checks import insert_checks
+from blocklang.passes.poison_masked_lanes import poison_masked_lanes
 from blocklang.runtime.arrays import Array
 from blocklang.runtime.grids import Grid
 
@@ -37,7 +41,7 @@ def interpret_arguments(
     grid: Grid,
     source_of: Callable[[object], KernelSource | None],
     *,
-    debug: bool,
+    switches: Switches,
 ) -> None:
     """Run a launch in the interpreter.
 
@@ -46,13 +50,22 @@ def interpret_arguments(
         parameters, values, described: the parameters, the arguments bound to them, and what they are.
         grid: three extents.
         source_of: the source of another kernel that this one calls.
-        debug: check run-time assertions.
+        switches: what is checked.
     """
     arguments = {
         parameter.name: _argument(parameter.is_constexpr, value, *description)
         for parameter, value, description in zip(parameters, values, described, strict=True)
     }
-    interpret_launch(source, arguments, grid, code_of=source_of, debug=debug)
+    interpret_launch(
+        source,
+        arguments,
+        grid,
+        code_of=source_of,
+        debug=switches.debug,
+        sanitize_overflow=switches.sanitize_overflow,
+        nan=switches.nan,
+        poison=switches.poison,
+    )
 
 
 def fused(kernel: Kernel) -> Kernel | None:
@@ -63,10 +76,23 @@ def fused(kernel: Kernel) -> Kernel | None:
     return copy if counts[1] > counts[0] else None
 
 
-def interpret_fused(kernel: Kernel, names: Sequence[str], described: Sequence[Described], grid: Grid) -> None:
-    """Run a launch of a kernel that `fused` gave."""
+def interpret_fused(
+    kernel: Kernel,
+    names: Sequence[str],
+    described: Sequence[Described],
+    grid: Grid,
+    switches: Switches,
+) -> None:
+    """Run a launch of a kernel that `fused` gave; it is changed."""
+    for is_on, look in (
+        (switches.poison, poison_masked_lanes),
+        (switches.debug, insert_checks),
+        (switches.nan, check_nan),
+    ):
+        if is_on:
+            look(kernel)
     given = {leaf.name: _run_time(leaf.spec.type, leaf.value) for leaf in leaves_of(names, described)}
-    run_kernel(kernel, [given[argument.name] for argument in kernel.args], grid)
+    run_kernel(kernel, [given[a.name] for a in kernel.args if a.name in given], grid)
 
 
 def _run_time(type_: ScalarType | PointerType, payload: Array | int | None) -> Any:

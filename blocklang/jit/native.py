@@ -266,7 +266,7 @@ def _refuse_what_no_table_can_say(launch: WarmLaunch) -> None:
         raise _Unsuitable
     if not launch.captured.is_told_by_identity:
         raise _Unsuitable
-    if launch.loaded.abi.events:  # they are said by Python
+    if launch.loaded.abi.events or launch.loaded.abi.bounds:  # they are said, and found, by Python
         raise _Unsuitable
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from blocklang.diagnostics import LaunchError, UsageError
 from blocklang.jit.parameters import Signature
+from blocklang.jit.switches import Switches
 from blocklang.runtime.threads import checked_count
 
 
@@ -17,23 +18,16 @@ class LaunchOptions(NamedTuple):
     """What a launch asked for besides its arguments.
 
     Attributes:
-        debug: check run-time assertions.
-        enable_fp_fusion: `a * b + c` of floats is rounded once.
+        switches: what code is made.
         num_threads: at most so many threads; None for the default.
         deterministic: float atomics take effect in ascending order of programs.
         values: every option as it was given, for a grid function.
     """
 
-    debug: bool
-    enable_fp_fusion: bool
+    switches: Switches
     num_threads: int | None
     deterministic: bool
     values: Mapping[str, Any]
-
-    @property
-    def switches(self) -> tuple[bool, ...]:
-        """What versions of a kernel differ in besides their arguments."""
-        return (self.debug, self.enable_fp_fusion)
 
     @property
     def threads(self) -> int | None:
@@ -72,8 +66,9 @@ HINTS: dict[str, tuple[Callable[[object], bool], str]] = {
     ),
 }
 # Options that change results or promise progress: refused by name until they mean something, unless off.
-_NOT_YET = ("launch_cooperative_grid", "sanitize_overflow")
-OPTION_NAMES = frozenset({*HINTS, *_NOT_YET, "debug", "deterministic", "enable_fp_fusion", "num_threads"})
+_NOT_YET = ("launch_cooperative_grid",)
+_SWITCHES = ("enable_fp_fusion", "sanitize_overflow")
+OPTION_NAMES = frozenset({*HINTS, *_NOT_YET, *_SWITCHES, "debug", "deterministic", "num_threads"})
 
 
 def take_options(
@@ -96,13 +91,24 @@ def take_options(
         if name in _NOT_YET and value:
             raise signature.error(f"launch option {name}={value!r} is not supported", f"leave out {name}")
     options = LaunchOptions(
-        _switch("debug", values.get("debug", default.debug), signature),
-        _switch("enable_fp_fusion", values.get("enable_fp_fusion", default.enable_fp_fusion), signature),
+        _switches(values, default.switches, signature),
         _threads(values.get("num_threads"), signature),
         _switch("deterministic", values.get("deterministic", False), signature),
         values,
     )
     return options, {n: v for n, v in kwargs.items() if n not in values}
+
+
+def _switches(values: Mapping[str, Any], default: Switches, signature: Signature) -> Switches:
+    switches = default._replace(
+        **{name: _switch(name, values[name], signature) for name in _SWITCHES if name in values}
+    )
+    if "debug" not in values:
+        return switches
+    try:
+        return switches.debugging(values["debug"])
+    except ValueError as reason:
+        raise signature.error(f"launch option debug is {values['debug']!r}", str(reason)) from None
 
 
 def _switch(name: str, value: object, signature: Signature) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from blocklang.abi import SLOT_BYTES
 from blocklang.jit.recording import Launch, replace_launches
 from blocklang.jit.specialisation import slots_of
 from blocklang.runtime.launch import LoadedKernel
@@ -60,7 +61,9 @@ class _Profiler:
         with self._lock:
             counted = self._version(launch)
         counters = np.zeros(counted.kernel.counts.counters, np.int64)
-        slots = launch.slots + slots_of([counters.ctypes.data])
+        # A launch in debug mode has the ends of its arrays, too; here nothing is checked.
+        given = launch.slots[: counted.kernel.abi.argument_bytes - SLOT_BYTES]
+        slots = given + slots_of([counters.ctypes.data])
         counted.loaded.launch(slots, launch.grid, threads=1)
         with self._lock:
             self.profile.add(

@@ -118,7 +118,7 @@ def open_shelf(
         kernel: a `JITFunction`.
         captured: what it reads, the constants of the specialisation included.
         specs: one per parameter.
-        switches: what else the code depends on.
+        switches: what else the code depends on: all fields of `Switches`, and `strict`.
     """
     store = shared_store()
     if store is None:

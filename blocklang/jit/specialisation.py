@@ -32,6 +32,7 @@ from blocklang.diagnostics import ArgumentOverflow, LaunchError
 from blocklang.ir.float8 import FLOAT8
 from blocklang.ir.types import F32, I1, I32, I64, U64, PointerType, ScalarType
 from blocklang.jit.parameters import NO_DEFAULT, Parameter, Signature, parse_argument_type
+from blocklang.jit.switches import NO_SWITCHES, Switches
 from blocklang.language.constexpr import constexpr
 from blocklang.language.descriptors import DescribedArgument
 from blocklang.runtime.arrays import Array, describe_array, element_type_of, is_array, numpy_dtype
@@ -170,13 +171,12 @@ def constants_in(specs: Iterable[Spec]) -> Iterator[Any]:
 
 
 class Specialisation(NamedTuple):
-    """One version of a kernel: a spec per parameter, the alias class of its arrays, and its options."""
+    """One version of a kernel: a spec per parameter, the alias class of its arrays, and its switches."""
 
     names: tuple[str, ...]
     specs: tuple[Spec, ...]
     alias: str
-    debug: bool = False
-    enable_fp_fusion: bool = False
+    switches: Switches = NO_SWITCHES
 
     def __str__(self) -> str:
         return (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from blocklang.abi import BufferPlan, EventOperation, KernelAbi
+from blocklang.abi import BufferPlan, EventOperation, FaultOperation, KernelAbi
 from blocklang.diagnostics import Location
 from blocklang.ir.types import PointerType, ScalarType, parse_type
 from blocklang.jit.capture import Captured
@@ -53,6 +53,7 @@ def describe_abi(abi: KernelAbi, captured: Captured) -> dict[str, Any]:
         "scratch_bytes": abi.scratch_bytes,
         "buffers": abi.buffers,
         "events": [_describe_event(event, extents) for event in abi.events],
+        "bounds": dict(abi.bounds),
     }
 
 
@@ -67,6 +68,7 @@ def abi_from(description: Mapping[str, Any], captured: Captured) -> KernelAbi:
         scratch_bytes=description["scratch_bytes"],
         buffers=tuple(BufferPlan(*fields) for fields in description["buffers"]),
         events=tuple(_event_from(event, extents) for event in description["events"]),
+        bounds={name: (end, array) for name, (end, array) in description["bounds"].items()},
     )
 
 
@@ -88,6 +90,7 @@ def _describe_event(event: EventOperation, extents: Sequence[Extent]) -> dict[st
         "shape": event.shape,
         "hex": event.hex,
         "place": [number, place.line - first, place.column, end, place.end_column],
+        "fault": event.fault,
     }
 
 
@@ -102,7 +105,13 @@ def _event_from(description: Mapping[str, Any], extents: Sequence[Extent]) -> Ev
         shape=tuple(description["shape"]),
         hex=description["hex"],
         location=Location(extent.file, extent.first + line, column, end_line, end_column),
+        fault=None if description["fault"] is None else _fault_from(description["fault"]),
     )
+
+
+def _fault_from(fields: Sequence[Any]) -> FaultOperation:
+    fault = FaultOperation(*fields)
+    return fault._replace(arrays=tuple(fault.arrays))
 
 
 def _type_from(text: str) -> ScalarType | PointerType:

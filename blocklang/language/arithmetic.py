@@ -14,7 +14,9 @@ from blocklang.language import dtypes as tl
 from blocklang.language.broadcasting import broadcast_together
 from blocklang.language.casting import cast_element
 from blocklang.language.constexpr import constexpr, describe, unwrap
+from blocklang.language.context import current_builder
 from blocklang.language.dtypes import dtype
+from blocklang.language.overflow import assert_no_overflow
 from blocklang.language.promotion import computation_type, literal_type
 from blocklang.language.tensor import constant, emit, tensor, to_tensor
 from blocklang.ops import elementwise as ops
@@ -90,17 +92,22 @@ def _promote_pointers(
     )
 
 
-def _binary(cls: type[Operation], a: Any, b: Any, symbol: str) -> tensor:
-    return emit(cls, *promote(a, b, symbol))
+def _binary(cls: type[Operation], a: Any, b: Any, symbol: str, *, sanitize_overflow: bool = False) -> tensor:
+    left, right = promote(a, b, symbol)
+    if sanitize_overflow and current_builder().sanitize_overflow:
+        assert_no_overflow(cls, left, right)
+    return emit(cls, left, right)
 
 
-def add(a: Any, b: Any) -> tensor:
-    """`a + b`; a pointer moves by elements."""
+def add(a: Any, b: Any, *, sanitize_overflow: bool = True) -> tensor:
+    """`a + b`; a pointer moves by elements. The launch may want integers checked; not so without
+    `sanitize_overflow`, here and below.
+    """
     left, right = operand(a, "+"), operand(b, "+")
     if _element(left).is_ptr() != _element(right).is_ptr():
         pointer, offset = (left, right) if _element(left).is_ptr() else (right, left)
         return _offset(to_tensor(pointer), to_tensor(offset), "+")
-    return _binary(ops.Add, left, right, "+")
+    return _binary(ops.Add, left, right, "+", sanitize_overflow=sanitize_overflow)
 
 
 def _offset(pointer: tensor, offset: tensor, symbol: str) -> tensor:
@@ -113,7 +120,7 @@ def _offset(pointer: tensor, offset: tensor, symbol: str) -> tensor:
     return emit(Offset, *broadcast_together(pointer, offset))
 
 
-def sub(a: Any, b: Any) -> tensor:
+def sub(a: Any, b: Any, *, sanitize_overflow: bool = True) -> tensor:
     """`a - b`; a pointer moves back by elements."""
     left, right = operand(a, "-"), operand(b, "-")
     if _element(left).is_ptr() and not _element(right).is_ptr():
@@ -123,12 +130,12 @@ def sub(a: Any, b: Any) -> tensor:
         if offset.dtype.is_int() and (offset.dtype.is_int_unsigned() or offset.dtype.int_bitwidth < 64):
             offset = cast_element(offset, tl.int64)  # so that the negation does not wrap
         return _offset(to_tensor(left), minus(offset), "-")
-    return _binary(ops.Sub, left, right, "-")
+    return _binary(ops.Sub, left, right, "-", sanitize_overflow=sanitize_overflow)
 
 
-def mul(a: Any, b: Any) -> tensor:
+def mul(a: Any, b: Any, *, sanitize_overflow: bool = True) -> tensor:
     """`a * b`."""
-    return _binary(ops.Mul, a, b, "*")
+    return _binary(ops.Mul, a, b, "*", sanitize_overflow=sanitize_overflow)
 
 
 def truediv(a: Any, b: Any) -> tensor:

@@ -87,11 +87,14 @@ def device_assert(cond: Any, msg: Any = "", mask: Any = None) -> None:
     live = checked_mask(mask)
     if live is not None:
         holds = logical("or", holds, logical_not(live))
-    builder = current_builder()
-    if not builder.debug:
-        return
+    if current_builder().debug:
+        assert_holds(holds, text)
+
+
+def assert_holds(holds: tensor, text: str) -> None:
+    """The assertion that bools hold in every lane, whether the launch debugs or not."""
     shape = shape_of(holds.value.type)
-    builder.create(DeviceAssert, _first_failing(holds).value, message=text, shape=shape)
+    current_builder().create(DeviceAssert, _first_failing(holds).value, message=text, shape=shape)
 
 
 def _first_failing(holds: tensor) -> tensor:

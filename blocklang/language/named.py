@@ -20,8 +20,8 @@ def add(x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
     Example:
         y = tl.add(tl.arange(0, 8), 3)
     """
-    static_bool(sanitize_overflow, "sanitize_overflow")
-    return arithmetic.add(x, y)
+    looks = static_bool(sanitize_overflow, "sanitize_overflow")
+    return arithmetic.add(x, y, sanitize_overflow=looks)
 
 
 @builtin
@@ -31,8 +31,8 @@ def sub(x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
     Example:
         y = tl.sub(tl.arange(0, 8), 3)
     """
-    static_bool(sanitize_overflow, "sanitize_overflow")
-    return arithmetic.sub(x, y)
+    looks = static_bool(sanitize_overflow, "sanitize_overflow")
+    return arithmetic.sub(x, y, sanitize_overflow=looks)
 
 
 @builtin
@@ -42,8 +42,8 @@ def mul(x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
     Example:
         y = tl.mul(tl.arange(0, 8), 3)
     """
-    static_bool(sanitize_overflow, "sanitize_overflow")
-    return arithmetic.mul(x, y)
+    looks = static_bool(sanitize_overflow, "sanitize_overflow")
+    return arithmetic.mul(x, y, sanitize_overflow=looks)
 
 
 @builtin

@@ -258,7 +258,7 @@ def combiner_of(function: Callable[..., Any], elements: list[dtype_]) -> Region:
     suffixes = [str(i) for i in range(len(types))] if len(types) > 1 else [""]
     region = Region(types * 2, [f"{side}{s}" for side in ("left", "right") for s in suffixes])
     builder = current_builder()
-    with builder.at(region):
+    with builder.at(region), builder.per_lane():
         returned = unwrap(function(*(tensor(a) for a in region.args)))
         results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
         if len(results) != len(types):

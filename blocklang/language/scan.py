@@ -173,7 +173,7 @@ def _mapped_region(function: Callable[..., Any], blocks: Sequence[tensor], pack:
     types = [tl.element_ir_type(b.dtype) for b in blocks for _ in range(pack)]
     region = Region(types, [f"x{i}" for i in range(len(types))])
     builder = current_builder()
-    with builder.at(region):
+    with builder.at(region), builder.per_lane():
         returned = unwrap(function(*(tensor(a) for a in region.args)))
         if any(op.effects - {Effect.READ} for op in region.walk()):
             raise CompilationError(

@@ -17,6 +17,7 @@ from blocklang.language.broadcasting import spread
 from blocklang.language.casting import cast_element
 from blocklang.language.compound import Compound
 from blocklang.language.constexpr import constexpr, describe, static_int, unwrap
+from blocklang.language.context import current_builder
 from blocklang.language.creation import arange
 from blocklang.language.dtypes import dtype
 from blocklang.language.shape import block_shape, expand_dims, item
@@ -135,9 +136,12 @@ def inside(
 
 
 def padding_value(option: str, element: dtype) -> tensor | None:
-    """What lanes outside of the array hold, '' and 'zero' or 'nan'; None for 0."""
+    """What lanes outside of the array hold, '' and 'zero' or 'nan'; None for 0. A zero that was asked for
+    is one in debug mode, too, whatever is poisoned.
+    """
     if option != "nan":
-        return None
+        asked = option == "zero" and current_builder().debug
+        return cast_element(constant(0, tl.int32), element) if asked else None
     if not element.is_floating():
         raise CompilationError(
             "Padding option `nan` is not supported for integer blocks", help="leave it out, or write 'zero'"

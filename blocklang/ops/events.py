@@ -1,7 +1,8 @@
 """Events: what a program tells the thread that launched it, while it runs, and how that is said to people.
 
 Events are recorded, not printed, by a running program; they are said after the launch, in ascending order of
-programs and, within one, in program order. The first failed assertion ends what is said: it is raised.
+programs and, within one, in program order. The first failed assertion, or fault, ends what is said: it is
+raised.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from blocklang.ir.core import Operation
 from blocklang.ir.declaration import Effect, attribute, operand, operation
 from blocklang.ir.float8 import FLOAT8
 from blocklang.ir.types import BF16, PointerType, ScalarType
-from blocklang.ops.constraints import Anything, ScalarInteger
+from blocklang.ops.constraints import Anything, Index, ScalarInteger
+from blocklang.ops.faults import DETAILS
 
 
 class Event(Operation):
@@ -57,6 +59,30 @@ class DeviceAssert(Event):
     def lanes(self) -> int:
         """The number of lanes."""
         return math.prod(self.shape)
+
+
+@operation("report_fault")
+class ReportFault(Event):
+    """Stop the program, and let the launch fail after its end: lane `failing` of a block of `shape` is at
+    fault (`blocklang.ops.faults`).
+
+    `details` are what the `kind` of fault says, `action` is the operation at fault, which accesses elements
+    of `size` bytes in one of `arrays`, arguments of the kernel.
+
+    report_fault %lane, %address, kind="bounds", action="load", shape=[128], size=4, arrays=["x"]
+    """
+
+    failing = operand(ScalarInteger)
+    details = operand(Index, variadic=True)
+    kind = attribute(str, choices=tuple(DETAILS))
+    action = attribute(str)
+    shape = attribute(tuple, default=())
+    size = attribute(int, default=0)
+    arrays = attribute(tuple, default=())
+
+    def verify_op(self) -> None:
+        if len(self.details) != len(DETAILS[self.kind]):
+            raise ValueError(f"a fault of {self.kind} says {', '.join(DETAILS[self.kind]) or 'nothing'}")
 
 
 def index_of(lane: int, shape: Sequence[int]) -> tuple[int, ...]:

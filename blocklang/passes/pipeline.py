@@ -7,7 +7,7 @@ each, and hands every intermediate form to an observer.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from blocklang.abi import AccessCounts, SpaceUsage
@@ -17,6 +17,7 @@ from blocklang.ir.verifier import verify
 from blocklang.passes.assign_spaces import assign_spaces
 from blocklang.passes.canonicalise import canonicalise
 from blocklang.passes.check_capacity import check_capacity, space_usage
+from blocklang.passes.check_nan import check_nan
 from blocklang.passes.count_accesses import count_accesses
 from blocklang.passes.cut_loops import cut_loops
 from blocklang.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
@@ -27,12 +28,14 @@ from blocklang.passes.fuse_multiply_adds import fuse_multiply_adds
 from blocklang.passes.guard_accesses import guard_accesses
 from blocklang.passes.hoist_loop_invariants import hoist_loop_invariants
 from blocklang.passes.hoist_reads import hoist_reads
+from blocklang.passes.insert_checks import insert_checks
 from blocklang.passes.lower_to_tile import lower_to_tile
 from blocklang.passes.memoise_packing import memoise_packing
 from blocklang.passes.narrow_loops import narrow_loops
 from blocklang.passes.part_lanes import part_lanes
 from blocklang.passes.place import place
 from blocklang.passes.plan_memory import plan_memory
+from blocklang.passes.poison_masked_lanes import poison_masked_lanes
 from blocklang.passes.schedule import Schedule, choose_schedule
 from blocklang.passes.split_folds import split_folds
 from blocklang.passes.split_pointers import split_pointers
@@ -40,20 +43,24 @@ from blocklang.passes.unswitch_masks import unswitch_masks
 from blocklang.passes.version_strides import version_strides
 from blocklang.target import Device, Target
 
+FP_FUSION, CHECKS, NAN, POISON = "fp_fusion", "checks", "nan", "poison"
+
 
 @dataclass(frozen=True)
 class Pass:
     """A pass in its place: its name, what it does to a kernel, and why it stands here.
 
     Attributes:
-        is_fp_fusion: it runs only where the launch enables the fusion of floats.
+        switch: it runs only where the launch has this switch on; always if empty.
+        unless: it does not run where the launch has this switch on.
         is_sharing: it runs only where programs may share what they compute.
     """
 
     name: str
     run: Callable[[Kernel], None]
     why: str
-    is_fp_fusion: bool = False
+    switch: str = ""
+    unless: str = ""
     is_sharing: bool = False
 
 
@@ -62,7 +69,13 @@ BLOCK_PASSES: tuple[Pass, ...] = (
         "fuse_multiply_adds",
         fuse_multiply_adds,
         "if the launch enables it; what is fused depends on the program as written",
-        is_fp_fusion=True,
+        switch=FP_FUSION,
+    ),
+    Pass(
+        "poison_masked_lanes",
+        poison_masked_lanes,
+        "if the launch asks for it; before anything reads the 0 that such lanes hold",
+        switch=POISON,
     ),
     Pass("canonicalise", canonicalise, "what is constant is folded, so that all below sees fewer forms"),
     Pass(
@@ -70,9 +83,21 @@ BLOCK_PASSES: tuple[Pass, ...] = (
     ),
     Pass("hoist_loop_invariants", hoist_loop_invariants, "what a loop repeats is computed once"),
     Pass("split_pointers", split_pointers, "loops carry a scalar instead of a block of pointers"),
-    Pass("part_lanes", part_lanes, "loops until no lane is alive become loops of lanes, without blocks"),
+    Pass(
+        "part_lanes",
+        part_lanes,
+        "loops until no lane is alive become loops of lanes, without blocks; checks are for blocks",
+        unless=CHECKS,
+    ),
     Pass("canonicalise_again", canonicalise, "the split leaves additions of zero"),
     Pass("eliminate_common_subexpressions_again", eliminate_common_subexpressions, "and equal sums"),
+    Pass(
+        "insert_checks",
+        insert_checks,
+        "if the launch debugs; addresses in loops are scalars and blocks that do not change",
+        switch=CHECKS,
+    ),
+    Pass("check_nan", check_nan, "if the launch asks for it; what is fused is one operation", switch=NAN),
     Pass("fuse_accumulators", fuse_accumulators, "acc += dot(a, b) becomes one product"),
     Pass("eliminate_dead_code", eliminate_dead_code, "the last pass that sees whole blocks"),
 )
@@ -146,7 +171,7 @@ def run_pipeline(
     schedule: Callable[[Kernel, Target], Schedule] = choose_schedule,
     verify_each: bool = False,
     observer: Observer | None = None,
-    enable_fp_fusion: bool = False,
+    switches: Collection[str] = (),
     share: bool = True,
 ) -> PipelineRun:
     """Take `kernel` from level block to placed; it is changed on the way.
@@ -155,7 +180,9 @@ def run_pipeline(
         schedule: makes the schedule from the abstract form.
         verify_each: check the rules of the IR after every pass.
         observer: called with a pass's name and the kernel after it.
-        enable_fp_fusion: products and sums of floats become fused multiply-adds.
+        switches: FP_FUSION: products and sums of floats become fused multiply-adds. CHECKS: accesses are
+            checked. NAN: a NaN that is made of numbers is reported. POISON: masked lanes that no `other`
+            fills hold a value that shows.
         share: programs share what they pack.
     """
     seconds: dict[str, float] = {}
@@ -169,7 +196,7 @@ def run_pipeline(
 
     for one in BLOCK_PASSES + TILE_PASSES:
         started = time.perf_counter()
-        if enable_fp_fusion or not one.is_fp_fusion:
+        if (not one.switch or one.switch in switches) and one.unless not in switches:
             one.run(kernel)
         finish(one.name, started, kernel)
     started = time.perf_counter()

@@ -22,8 +22,9 @@ from blocklang.ir.index_map import Dim, IndexMap, coefficient, compose, identity
 from blocklang.ir.printer import Printer
 from blocklang.ir.types import I8, BlockType, ScalarType, element_type, shape_of
 from blocklang.ops.atomics import Atomic
-from blocklang.ops.control import ControlFlow, For, While
+from blocklang.ops.control import ControlFlow, For, If, While
 from blocklang.ops.elementwise import FUNCTIONS, FUNCTIONS_OF_SEVERAL, Cast, Div, Elementwise
+from blocklang.ops.events import ReportFault
 from blocklang.ops.memory import Load, Store, pointee
 from blocklang.ops.order import Gather, WholeBlock
 from blocklang.ops.scan import GROUP, Running, Scan
@@ -328,6 +329,8 @@ class _Chooser:
             width = min(width, max(STREAM_BYTES // widest, 1))
         if runs:  # whole groups, which are enough to hide behind each other
             width = min(GROUP, _power_of_two(op.space[lane_axis]))
+        if _is_rare(op):
+            width = 1
         stream = choose_stream(op, lane_axis, width, self.hazards, self.target)
         return LoopSchedule(order, width, stream, self.prefetch(op))
 
@@ -474,6 +477,18 @@ def _shared_tiles(operand: Value, element_bytes: int) -> int:
     rows, columns = shape_of(operand.type)[-2:]
     count = min(SHARED_BYTES // (rows * columns * element_bytes), MOST_TILES)
     return count if count >= FEWEST_TILES else 0
+
+
+def _is_rare(op: Iterate) -> bool:
+    """True in an arm that looks for the first lane at fault: it hardly ever runs, and its code shall be
+    small.
+    """
+    region = op.parent
+    if region is None or not isinstance(region.parent, If):
+        return False
+    held = list(region.walk())
+    reports = any(isinstance(inner, ReportFault) for inner in held)
+    return reports and not any(inner.effects - ReportFault.effects for inner in held)
 
 
 def _is_float_sum(op: Iterate) -> bool:

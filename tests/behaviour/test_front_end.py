@@ -526,7 +526,7 @@ def test_recursion_without_end_is_refused_by_name(text: str, mode: str) -> None:
 def test_an_argument_of_any_value_behaves_alike(value: Any, mode: str) -> None:
     """1, 0, a multiple of 16: specialised or not, it has every method of a run-time scalar and one meaning.
 
-    Missing yet: a log that explains a recompilation."""
+    A log explains each recompilation: `tests/jit/test_recompiles.py`."""
     out = launch(mode, kernels.as_argument, Out((12,), "int64"), value, BLOCK=8)
     s = int(value)
     branch = 100 if s == 1 else 200 if s else 300

@@ -116,7 +116,7 @@ def test_masked_lanes_read_zero_or_other(name: str, n: int, block: int, mode: st
     """Without `other` 0 (not what was in a register), and `other=0` is an `other`; numbers and
     blocks as `other`.
 
-    Missing yet: the debug mode does not poison masked lanes."""
+    The debug mode poisons masked lanes on request: `test_debug`."""
     x = np.resize(numbers(name), n)
     out = launch(mode, kernels.others, x, Out((4, n), name), n, BLOCK=block, OTHER=1)
     live = np.arange(n) % 2 == 0
@@ -371,7 +371,7 @@ def test_axes_of_extent_1(a: int, b: int, mode: str) -> None:
 def test_an_access_out_of_bounds_names_line_program_lane_array_and_shape() -> None:
     """The interpreter says where, which program and lane, and which array, and nothing has been stored.
 
-    Missing yet: compiled code with `debug=True` (bounds, races, NaN); without, it checks nothing."""
+    Compiled code does with `debug=True`: `test_debug`."""
     x, out = np.zeros((2, 5), np.float32), np.zeros(20, np.float32)
     with pytest.raises(bl.InterpreterError) as caught:
         as_mode(kernels.out_of_bounds, "interpreted")[5](x, out, 20, BLOCK=4)

@@ -322,8 +322,7 @@ def test_sums_products_and_differences_are_modular(name: str, mode: str) -> None
 def test_offsets_wrap_in_their_own_type_before_they_widen(start: int, stride: int, mode: str) -> None:
     """int32 offset arithmetic wraps; the wrapped number is what is added to the pointer, in 64 bits.
 
-    Every lane's address is chosen to come back into the array. Missing yet: the debug mode's report of an
-    int32 overflow that feeds a pointer."""
+    Every lane's address is chosen to come back into the array. The debug mode reports it: `test_debug`."""
     n = 9
     at = ((start + np.arange(n, dtype=object) * stride + 2**31) % 2**32 - 2**31).astype(np.int64)
     lanes = [i for i in range(n) if 0 <= at[i] < 256]

@@ -251,6 +251,92 @@ def test_a_moved_assertion_names_its_new_line(machine: Machine) -> None:
     assert line.strip() in moved["result"][1]
 
 
+_FAULTS = """
+import helpers
+
+@bl.jit
+def reading(out, x, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i), mask=i < n)
+
+@bl.jit
+def writing(out, pair, BLOCK: tl.constexpr):
+    helpers.put(pair[0], tl.load(out + tl.arange(0, BLOCK)))
+
+@bl.jit
+def rooted(out, x, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.sqrt(tl.load(x + i)))
+
+@bl.jit
+def scaled(out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, i * n)
+
+def said(launch):
+    try:
+        launch()
+    except Exception as error:
+        return [type(error).__name__, error.location.file.split("/")[-1], error.location.line, str(error)]
+
+x = np.arange(12, dtype=np.float32).reshape(3, 4)
+out = np.zeros(16, np.float32)
+whole = np.zeros(16, np.int32)
+result = [
+    said(lambda: reading[(4,)](out, x, 12, BLOCK=4, debug=True)),
+    said(lambda: reading[(3,)](out, x, 12, BLOCK=4, debug=True)),
+    said(lambda: reading[(2,)](out, x[:1], 12, BLOCK=4, debug=True)),
+    said(lambda: reading[(4,)](x, x, 12, BLOCK=4, debug=True)),
+    said(lambda: writing[(1,)](out, (x[1], 3), BLOCK=8, debug=True)),
+    said(lambda: rooted[(1,)](out, x[0] - 2, BLOCK=4, debug="nan")),
+    said(lambda: rooted[(1,)](out, x[0] - 2, BLOCK=4, debug=True)),
+    said(lambda: scaled[(1,)](whole, 2**30, BLOCK=4, sanitize_overflow=True)),
+    said(lambda: scaled[(1,)](whole, 2**30, BLOCK=4)),
+]
+"""
+_PUT = """
+@bl.jit
+def put(x, v):
+    tl.store(x + tl.arange(0, 8), v)
+"""
+
+
+def test_faults_are_said_alike_by_kernels_from_disk(machine: Machine) -> None:
+    machine.write("helpers.py", _PUT)
+    first = machine.run_text(_FAULTS)
+    assert first["kept"] == len(machine.entries) > 0
+    classes = [answer and answer[0] for answer in first["result"]]
+    assert classes == [
+        *("CheckError", None, "CheckError", "CheckError", "CheckError", "CheckError", None),
+        *("DeviceAssertionError", None),
+    ]
+    assert "'x' (float32 of shape (3, 4)): 4 bytes past the end" in first["result"][0][3]
+    assert "'x' (float32 of shape (1, 4)): 4 bytes past the end" in first["result"][2][3]
+    assert "'pair.0' (float32 of shape (4,)): 4 bytes past the end" in first["result"][4][3]
+    assert first["result"][4][1] == "helpers.py"
+    again = machine.run_text(_FAULTS)
+    assert_found(again)
+    assert again["result"] == first["result"]
+    assert machine.run_text(_FAULTS, BLOCKLANG_CACHE="0")["result"] == first["result"]
+
+
+def test_moved_faults_name_their_new_lines(machine: Machine) -> None:
+    machine.write("helpers.py", _PUT)
+    first = machine.run_text(_FAULTS)
+    machine.write("helpers.py", "# moved\n\n" + _PUT)
+    moved = machine.run_text("\n\n\n" + _FAULTS)
+    assert_found(moved)
+    by = {"script.py": 3, "helpers.py": 2}
+    for before, now in zip(first["result"], moved["result"], strict=True):
+        assert (before is None) == (now is None)
+        if before is not None:
+            kind, file, line, text = before
+            there = f"{file}:{line}:"
+            assert there in text
+            new = line + by[file]
+            assert now == [kind, file, new, text.replace(there, f"{file}:{new}:")]
+
+
 def test_other_settings_are_other_entries(machine: Machine) -> None:
     text = """
     @bl.jit
@@ -261,14 +347,21 @@ def test_other_settings_are_other_entries(machine: Machine) -> None:
     result = out.item()
     """
     seen = set()
-    for options in ("{}", "{'enable_fp_fusion': True}", "{'debug': True}"):
+    asked = (
+        *("{}", "{'enable_fp_fusion': True}", "{'debug': True}", "{'debug': 'nan'}", "{'debug': 'poison'}"),
+        *("{'debug': 'nan,poison'}", "{'sanitize_overflow': True}"),
+        "{'debug': True, 'sanitize_overflow': True}",
+    )
+    for options in asked:
         answer = machine.run_text(text.replace("OPTIONS", options))
         assert answer["kept"] == 1, options
         seen.add(answer["result"])
     assert len(seen) == 2  # fused and not
     assert machine.run_text(text.replace("OPTIONS", "{}"), BLOCKLANG_CPU="x86-64-v2")["kept"] == 1
-    assert_found(machine.run_text(text.replace("OPTIONS", "{}")))
-    assert len(machine.entries) == 4
+    for options in asked:
+        assert_found(machine.run_text(text.replace("OPTIONS", options)))
+    assert_found(machine.run_text(text.replace("OPTIONS", "{}"), BLOCKLANG_DEBUG="nan"))
+    assert len(machine.entries) == len(asked) + 1
 
 
 def test_damaged_and_planted_entries_cost_a_compilation(machine: Machine) -> None:

@@ -34,6 +34,7 @@ FREE_VALUES: dict[str, dict[str, str]] = {
     "select": {"m": MASK},
     "cast": {"a": BLOCK},
     "bitcast": {"a": BLOCK},
+    "report_fault": {"lane": "i32", "address": "i64"},
     "offset": {"i": "block<128xi32>"},
     "load": {"q": POINTERS, "m": MASK},
     "store": {"q": POINTERS, "v": BLOCK, "m": MASK},
@@ -71,6 +72,7 @@ FREE_VALUES: dict[str, dict[str, str]] = {
     "in_bounds": {"i": "i64", "lo": "i64", "hi": "i64"},
     "group": {"lo": "i64", "hi": "i64"},
     "lanes": {"lo": "i64", "hi": "i64", "b": "buffer<1000xf32>"},
+    "memoise": {"row": "i64"},
     "tree_reduce": {"buf": "buffer<1000xf32>"},
     "contract_buffers": {"a": "buffer<64x16xf32>", "b": "buffer<16x32xf32>", "acc": "buffer<64x32xf32>"},
 }

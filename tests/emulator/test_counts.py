@@ -249,3 +249,16 @@ def check_case(case: Case) -> None:
     moved = after.view(np.int64) - counters.contents().view(np.int64)
     assert counted_bytes(counts, moved.tolist()) == +expected
     assert not difference(case, memories, others)
+
+
+def test_launches_in_debug_mode_count_the_same() -> None:
+    """What a launch has besides the user's arguments is not the counters' place."""
+    x = np.arange(40, dtype=np.float32)
+    counts = []
+    for debug in (False, True):
+        out = np.zeros(40, np.float32)
+        with profile_launches(TRN2) as profile:
+            kernels.add[(5,)](x=x, y=x, out=out, n=37, BLOCK=8, debug=debug)
+        assert out.tolist() == [*(2 * x[:37]), 0, 0, 0]
+        counts.append(profile.to_dict())
+    assert counts[0] == counts[1]

@@ -18,6 +18,7 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass
 
+from blocklang.passes.schedule import choose_schedule
 from tests.fuzz.cases import Case
 from tests.fuzz.execution import Check, Failure, InvalidCase, host_supports
 from tests.fuzz.generator import make_case, make_source_case
@@ -28,18 +29,20 @@ from tests.fuzz.shrinking import Shrinker
 
 CPUS = ("host", "host", "x86-64-v3", "x86-64-v3", "x86-64-v2", "x86-64-v4", "x86-64")
 GENERATOR = "generator"  # the stage of a case that could not be made
+_DEBUG = 0.2  # the share of cases that are checked in debug mode, too
 _THOROUGH = 0.25  # the share of cases whose forms in between are checked even if machine code agrees
 
 
 def check_for(seed: int, *, every_pass: bool = False, all_forms: bool = False, isolate: bool = True) -> Check:
-    """How case `seed` is checked: for which CPU, whether with a schedule of its own, and how thoroughly."""
+    """How case `seed` is checked: for which CPU, whether with a schedule of its own and in debug mode, and
+    how thoroughly."""
     rng = random.Random(f"check {seed}")
     cpu = rng.choice([c for c in CPUS if host_supports(c)])
     perturbed = rng.random() < 0.4
     forms = every_pass or all_forms or random.Random(f"forms {seed}").random() < _THOROUGH
-    if perturbed:
-        return Check(cpu, PerturbedSchedule(seed), every_pass=every_pass, isolate=isolate, forms=forms)
-    return Check(cpu, every_pass=every_pass, isolate=isolate, forms=forms)
+    schedule = PerturbedSchedule(seed) if perturbed else choose_schedule
+    debug = random.Random(f"debug {seed}").random() < _DEBUG
+    return Check(cpu, schedule, every_pass=every_pass, isolate=isolate, forms=forms, debug=debug)
 
 
 def make(seed: int) -> Case:

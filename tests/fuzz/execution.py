@@ -7,6 +7,10 @@ every NaN.
 Machine code runs with every array between pages that cannot be accessed, in the middle of bytes that must
 not change (canaries), with scratch memory full of rubbish, and in a process of its own: a crash or an
 endless loop is a failure like any other.
+
+In debug mode all forms from the insertion of the checks on report a fault, or none does, and then they leave
+what they leave without checks. A source's own lines, whose checks are others, find every fault that the
+forms report; and if the ends of the memories are said not to be there, the checks report what leaves them.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ import numpy as np
 from blocklang.abi import LAUNCH_NUMBER, SCRATCH_ALIGNMENT, SLOT_BYTES
 from blocklang.codegen.kernel import emit_module
 from blocklang.codegen.objects import compile_module
-from blocklang.diagnostics import InterpreterError
+from blocklang.diagnostics import CheckError, InterpreterError
 from blocklang.interpreter import LaunchArgument, interpret_launch, run_kernel
 from blocklang.interpreter.dtypes import memory_dtype_of
 from blocklang.interpreter.run import argument_data
@@ -33,7 +37,10 @@ from blocklang.ir.parser import parse_kernel
 from blocklang.ir.rewriting import clone_kernel
 from blocklang.ir.types import PointerType, ScalarType
 from blocklang.ir.verifier import verify
-from blocklang.passes.pipeline import run_pipeline
+from blocklang.ops.events import ReportFault
+from blocklang.ops.faults import HIGH_OF, LOW_OF
+from blocklang.ops.scan import MapElementwise
+from blocklang.passes.pipeline import CHECKS, run_pipeline
 from blocklang.passes.plan_memory import scratch_bytes
 from blocklang.passes.schedule import Schedule, choose_schedule
 from blocklang.runtime.loader import LoadedObject
@@ -130,30 +137,38 @@ class PointedArray:
         return self.low, self.high
 
 
-def interpret(kernel: Kernel, case: Case) -> Memories:
+def interpret(kernel: Kernel, case: Case, *, missing: int = 0) -> Memories:
     """What `kernel`, at any level, leaves in the memories of `case`.
 
+    Args:
+        missing: so many elements at the end of each memory are said not to be there.
+
     Raises:
-        InvalidCase: an access lies outside of the memories.
+        CheckError: an access lies outside of the memories.
     """
     memories = [m.contents() for m in case.memories]
-    arguments = [_interpreter_argument(a, memories, case.memories) for a in case.arguments]
+    arguments = [_interpreter_argument(a, memories, case.memories, missing) for a in case.arguments]
     run_kernel(kernel, arguments, case.grid)
     return memories
 
 
-def _interpreter_argument(argument: Any, memories: Memories, plans: Sequence[Memory]) -> Any:
+def _interpreter_argument(
+    argument: Any, memories: Memories, plans: Sequence[Memory], missing: int = 0
+) -> Any:
     if not isinstance(argument, Pointer):
         return argument
     data, element = memories[argument.memory], plans[argument.memory].type
-    low = int(data.ctypes.data)
-    return PointedArray(
-        element, low + argument.offset * element.bytes, low, low + len(data), (len(data) // element.bytes,)
-    )
+    low, count = int(data.ctypes.data), max(len(data) // element.bytes - missing, 0)
+    start, high = low + argument.offset * element.bytes, low + count * element.bytes
+    return PointedArray(element, start, low, high, (count,))
 
 
-def run_source(case: Case) -> Memories:
-    """What the user's own lines leave, run one by one."""
+def run_source(case: Case, *, debug: bool = False) -> Memories:
+    """What the user's own lines leave, run one by one.
+
+    Raises:
+        CheckError: in debug mode, a fault.
+    """
     kernel = parse_kernel(case.kernel)
     memories = [m.contents() for m in case.memories]
     arguments: dict[str, LaunchArgument] = {n: LaunchArgument(v) for n, v in case.constants}
@@ -161,7 +176,7 @@ def run_source(case: Case) -> Memories:
         assert isinstance(formal.type, (ScalarType, PointerType))
         value = _interpreter_argument(argument, memories, case.memories)
         arguments[formal.name] = LaunchArgument(value, formal.type)
-    interpret_launch(source_of(case.source), arguments, case.grid)
+    interpret_launch(source_of(case.source), arguments, case.grid, debug=debug)
     return memories
 
 
@@ -194,8 +209,14 @@ def _different_elements(type_: ScalarType, one: Bytes, other: Bytes) -> Any:
 # ---- machine code ----
 
 
-def run_native(kernel: Kernel, target: Target, case: Case, *, isolate: bool = True) -> Memories | Failure:
-    """Compile a placed kernel for `target` and run it on the memories of `case`."""
+def run_native(
+    kernel: Kernel, target: Target, case: Case, *, isolate: bool = True
+) -> Memories | Failure | None:
+    """Compile a placed kernel for `target` and run it on the memories of `case`.
+
+    Returns:
+        What it leaves; None if it reports a fault.
+    """
     code = compile_module(emit_module(kernel, target, "fuzzed"), target).object_code
     memories = [
         GuardedMemory(m.contents(), at_end=bool(m.seed % 2), misaligned=m.misaligned, alignment=m.type.bytes)
@@ -204,7 +225,8 @@ def run_native(kernel: Kernel, target: Target, case: Case, *, isolate: bool = Tr
     size = -(-max(scratch_bytes(kernel), 1) // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
     scratch = GuardedMemory(np.full(size - LAUNCH_NUMBER, 0xA7, np.uint8), alignment=SCRATCH_ALIGNMENT)
     scratch.bytes[:-LAUNCH_NUMBER] = 0x5C  # no launch had this number: the rubbish is not taken for its own
-    slots = _slots(kernel, case, memories)
+    log = GuardedMemory(np.zeros(2 * SLOT_BYTES, np.uint8))
+    slots = _slots(kernel, case, memories, log)
     grid = (ctypes.c_int32 * 3)(*case.grid, *[1] * (3 - len(case.grid)))
 
     def call() -> None:
@@ -223,11 +245,21 @@ def run_native(kernel: Kernel, target: Target, case: Case, *, isolate: bool = Tr
             return Failure("machine code", f"bytes around memory {number} were written")
     if not scratch.canaries_are_whole():
         return Failure("machine code", "bytes around the scratch memory were written")
-    return [m.bytes for m in memories]
+    return None if log.bytes.any() else [m.bytes for m in memories]
 
 
-def _slots(kernel: Kernel, case: Case, memories: Sequence[GuardedMemory]) -> Bytes:
-    slots = np.full((max(len(case.arguments), 1), SLOT_BYTES), 0xEE, np.uint8)  # upper bytes mean nothing
+def _slots(kernel: Kernel, case: Case, memories: Sequence[GuardedMemory], log: GuardedMemory) -> Bytes:
+    slots = np.full((len(kernel.args) + 1, SLOT_BYTES), 0xEE, np.uint8)  # upper bytes mean nothing
+    slots[-1] = np.frombuffer(np.uint64(log.address).tobytes(), np.uint8)
+    numbers = {formal.name: number for number, formal in enumerate(kernel.args)}
+    for number, attributes in enumerate(kernel.argument_attributes):
+        for end in (LOW_OF, HIGH_OF):
+            if end in attributes:
+                pointed = case.arguments[numbers[attributes[end]]]
+                assert isinstance(pointed, Pointer)
+                memory = memories[pointed.memory]
+                place = memory.address + (len(memory.bytes) if end == HIGH_OF else 0)
+                slots[number] = np.frombuffer(np.uint64(place).tobytes(), np.uint8)
     for slot, formal, argument in zip(slots, kernel.args, case.arguments, strict=False):
         if isinstance(argument, Pointer):
             place = (
@@ -298,6 +330,7 @@ class Check:
         isolate: run machine code in a process of its own.
         forms: verify and interpret the forms between Block IR and machine code, too. Without it they are
             looked at only if machine code does not agree, to say where that begins.
+        debug: check the kernel in debug mode, too.
     """
 
     cpu: str = "host"
@@ -305,6 +338,7 @@ class Check:
     every_pass: bool = False
     isolate: bool = True
     forms: bool = True
+    debug: bool = False
 
     def __call__(self, case: Case) -> Failure | None:
         """Compare all forms of `case`.
@@ -320,12 +354,19 @@ class Check:
             raise InvalidCase(str(error)) from error
         if case.source and (failure := _eager_failure(case, expected)):
             return failure
-        failure = self._compiled_failure(kernel, case, expected)
-        if failure is None or self.forms:
-            return failure
-        return replace(self, forms=True)._compiled_failure(kernel, case, expected) or failure
+        for switches in ((), (CHECKS,)) if self.debug else ((),):
+            failure = self._compiled_failure(kernel, case, expected, switches)
+            if failure is None:
+                continue
+            if self.forms:
+                return failure
+            thorough = replace(self, forms=True)
+            return thorough._compiled_failure(kernel, case, expected, switches) or failure
+        return None
 
-    def _compiled_failure(self, kernel: Kernel, case: Case, expected: Memories) -> Failure | None:
+    def _compiled_failure(
+        self, kernel: Kernel, case: Case, expected: Memories, switches: tuple[str, ...]
+    ) -> Failure | None:
         comparison = _Comparison(case, expected, self.every_pass, self.forms)
         target = target_for(self.cpu)
         try:
@@ -335,6 +376,7 @@ class Check:
                 schedule=self.schedule,
                 verify_each=self.forms,
                 observer=comparison.observe,
+                switches=switches,
             )
             found = run_native(run.kernel, target, case, isolate=self.isolate)
         except _Disagreement as stop:
@@ -343,7 +385,10 @@ class Check:
             return Failure(comparison.after, f"then {type(error).__name__}: {error}"[:2000])
         if isinstance(found, Failure):
             return found
-        reason = difference(case, expected, found)
+        if (found is None) != bool(comparison.fault):
+            what = "reports a fault" if found is None else f"does not report: {comparison.fault}"
+            return Failure("machine code", what)
+        reason = "" if found is None else difference(case, expected, found)
         return Failure("machine code", reason) if reason else None
 
 
@@ -353,6 +398,15 @@ def _eager_failure(case: Case, expected: Memories) -> Failure | None:
     except Exception as error:  # noqa: BLE001  (whatever it raises is what the fuzzer looks for)
         reason = f"{type(error).__name__}: {error}"
     return Failure(EAGER, reason) if reason else None
+
+
+def _fault_of(kernel: Kernel, case: Case, missing: int) -> CheckError | None:
+    """The first fault in memories of which elements are missing."""
+    try:
+        interpret(kernel, case, missing=missing)
+    except CheckError as error:
+        return error
+    return None
 
 
 class _Disagreement(Exception):
@@ -365,8 +419,10 @@ class _Comparison:
     """Observes a pipeline and compares its forms."""
 
     LAST = ("lower_to_tile", "plan_memory")
+    CHECKED = "insert_checks"
 
     def __init__(self, case: Case, expected: Memories, every_pass: bool, forms: bool) -> None:
+        self.fault = ""  # what the debug mode reports
         self.case = case
         self.expected = expected
         self.every_pass = every_pass
@@ -375,11 +431,45 @@ class _Comparison:
 
     def observe(self, name: str, kernel: Kernel) -> None:
         self.after = name
-        if not self.forms or (not self.every_pass and name not in self.LAST):
+        is_checked = name == self.CHECKED and any(isinstance(op, ReportFault) for op in kernel.walk())
+        if not is_checked and (not self.forms or (not self.every_pass and name not in self.LAST)):
             return
+        fault = reason = ""
         try:
             reason = difference(self.case, self.expected, interpret(kernel, self.case))
+        except CheckError as error:
+            fault = str(error)
         except InterpreterError as error:
             reason = f"{error}"
+        if is_checked:
+            self.fault = fault
+            reason = reason or self._false_alarm() or self._missed(kernel)
+        elif fault != self.fault:
+            reason = f"reports {fault or 'nothing'}, not {self.fault or 'nothing'}"
         if reason:
             raise _Disagreement(Failure(name, reason))
+
+    def _missed(self, checked: Kernel) -> str:
+        """How the checks fail if the ends of the memories are said not to be there: each access there must
+        be reported, as the interpreter's own test of addresses does; '' if all is well.
+        """
+        plain = parse_kernel(self.case.kernel)
+        if any(isinstance(op, MapElementwise) for op in plain.walk()):  # it may load, unchecked
+            return ""
+        for missing in (1, 3, max(m.count for m in self.case.memories) // 2):
+            seen, reported = (_fault_of(kernel, self.case, missing) for kernel in (plain, checked))
+            if reported is not None and not reported.notes:  # the interpreter's own test came first
+                return f"without the last {missing} elements it does not report {reported}"
+            if reported is not None and seen is None and not self.fault:
+                return f"without the last {missing} elements it reports {reported}"
+        return ""
+
+    def _false_alarm(self) -> str:
+        """Why the user's own lines see no fault, if a check reports one; '' if all is well."""
+        if not self.fault or not self.case.source:
+            return ""
+        try:
+            run_source(self.case, debug=True)
+        except CheckError:
+            return ""
+        return f"reports what the source's own lines do not: {self.fault}"

@@ -23,6 +23,6 @@ def as_test(case: Case, failure: Failure, check: Check, seed: int) -> str:
         f'        """\n{textwrap.indent(case.kernel.strip(), " " * 8)}\n        """,\n'
         f"        arguments={case.arguments!r},\n"
         f"        memories={case.memories!r},\n"
-        f"        grid={case.grid!r}{cpu}{schedule},\n{source}"
+        f"        grid={case.grid!r}{cpu}{schedule}{', debug=True' if check.debug else ''},\n{source}"
         f"    )\n"
     )

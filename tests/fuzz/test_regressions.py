@@ -21,9 +21,10 @@ def assert_agrees(
     schedule: Chooser = choose_schedule,
     source: str = "",
     constants: tuple[tuple[str, int], ...] = (),
+    debug: bool = False,
 ) -> None:
     """All forms of the kernel leave the same bits, after every pass."""
-    check = Check(cpu if host_supports(cpu) else "host", schedule, every_pass=True)
+    check = Check(cpu if host_supports(cpu) else "host", schedule, every_pass=True, debug=debug)
     failure = check(Case(textwrap.dedent(kernel), arguments, memories, grid, source, constants))
     assert failure is None, str(failure)
 

@@ -12,7 +12,7 @@ import pytest
 
 from blocklang.interpreter import numpy_steps
 from blocklang.interpreter.dtypes import DTYPES, convert_float
-from blocklang.ir.types import I1, I32, I64, SCALARS, U32, U64, BlockType, ScalarType
+from blocklang.ir.types import F32, F64, I1, I32, I64, SCALARS, U32, U64, BlockType, ScalarType
 from blocklang.maths.registry import RECIPES
 from blocklang.ops import elementwise as ops
 from tests.interpreter.harness import (
@@ -151,6 +151,20 @@ def test_fma_rounds_once(type_: ScalarType) -> None:
         value = Fraction(wide(x)) * Fraction(wide(y)) + Fraction(wide(z))
         expected.append(rounded_again(rounded(value, "f64" if type_.name == "f64" else "f32"), type_))
     assert_same_bits(apply(ops.Fma, a, b, c), np.array(expected).astype(dtype))
+
+
+@pytest.mark.parametrize(("type_", "place", "bias"), [(F32, 23, 127), (F64, 52, 1023)], ids=str)
+def test_scaling_by_powers_of_two_rounds_once(type_: ScalarType, place: int, bias: int) -> None:
+    rng = np.random.default_rng(8)
+    dtype = DTYPES[type_.name]
+    n = rng.integers(-bias - place - 3, bias + 3, 500)
+    values = (rng.uniform(0.5, 2.0, 500) * rng.choice([-1, 1], 500)).astype(dtype)
+    shifted = (n + (1.5 * 2.0**place + 2 * bias)).astype(dtype)
+    expected = [
+        math.copysign(rounded(Fraction(v) * Fraction(2) ** by, type_.name), v)
+        for v, by in zip(map(wide, values), n.tolist(), strict=True)
+    ]
+    assert_same_bits(apply(ops.Scale, values, shifted), np.array(expected).astype(dtype))
 
 
 def extreme(x: float, y: float, largest: bool, propagate: bool) -> float:

@@ -14,6 +14,7 @@ from blocklang.passes.canonicalise import canonicalise
 from blocklang.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
 from blocklang.passes.eliminate_dead_code import eliminate_dead_code
 from blocklang.passes.hoist_loop_invariants import hoist_loop_invariants
+from blocklang.passes.insert_checks import insert_checks
 from blocklang.passes.split_pointers import split_pointers
 from tests.passes.cases import Pass
 from tests.passes.random_kernels import assert_same_bits, outputs_of, random_kernels
@@ -63,6 +64,25 @@ def test_splitting_pointers_keeps_the_answer(kernel: Kernel) -> None:
     verify(kernel)
     expected = outputs_of_walk(kernel)
     for run in (split_pointers, *PASSES):
+        run(kernel)
+        verify(kernel)
+        assert_same_bits(expected, outputs_of_walk(kernel))
+
+
+@given(kernel=random_kernels())
+@settings(max_examples=40)
+def test_checks_keep_the_answer(kernel: Kernel) -> None:
+    """A kernel that stays in its arrays does so without an alarm."""
+    check(kernel, insert_checks)
+    check(kernel, *PASSES, insert_checks, *PASSES)
+
+
+@given(kernel=random_walks())
+@settings(max_examples=40)
+def test_checks_of_walking_pointers_keep_the_answer(kernel: Kernel) -> None:
+    verify(kernel)
+    expected = outputs_of_walk(kernel)
+    for run in (split_pointers, insert_checks, *PASSES):
         run(kernel)
         verify(kernel)
         assert_same_bits(expected, outputs_of_walk(kernel))

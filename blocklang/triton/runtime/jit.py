@@ -83,7 +83,7 @@ class JITFunction(Function, JITCallable):
         version: object = None,
         do_not_specialize: Sequence[str | int] | None = None,
         do_not_specialize_on_alignment: Sequence[str | int] | None = None,
-        debug: bool | None = None,
+        debug: bool | str | None = None,
         noinline: bool | None = None,
         repr: Callable[..., str] | None = None,
         launch_metadata: Callable[..., Any] | None = None,
@@ -98,7 +98,7 @@ class JITFunction(Function, JITCallable):
             interpret=bool(knobs.runtime.interpret if interpret is None else interpret),
             do_not_specialize=do_not_specialize or (),
             do_not_specialize_on_alignment=do_not_specialize_on_alignment or (),
-            debug=bool(debug or knobs.runtime.debug),
+            debug=debug if isinstance(debug, str) else bool(debug or knobs.runtime.debug),
             noinline=bool(noinline),
             repr=repr,
             launch_metadata=launch_metadata,
@@ -482,7 +482,7 @@ def jit(
     launch_metadata: Callable[..., Any] | None = None,
     do_not_specialize: Sequence[str | int] | None = None,
     do_not_specialize_on_alignment: Sequence[str | int] | None = None,
-    debug: bool | None = None,
+    debug: bool | str | None = None,
     noinline: bool | None = None,
 ) -> Callable[[Callable[..., Any]], JITFunction]: ...
 def jit(
@@ -493,7 +493,7 @@ def jit(
     launch_metadata: Callable[..., Any] | None = None,
     do_not_specialize: Sequence[str | int] | None = None,
     do_not_specialize_on_alignment: Sequence[str | int] | None = None,
-    debug: bool | None = None,
+    debug: bool | str | None = None,
     noinline: bool | None = None,
 ) -> Any:
     """Make a kernel of a Python function; used as `@triton.jit` or `@triton.jit(...)`.
@@ -503,7 +503,7 @@ def jit(
         launch_metadata: tells launch hooks more: `launch_metadata(grid, kernel, args)` returns a dict.
         do_not_specialize: parameters (names or positions) of which every value shares one version.
         do_not_specialize_on_alignment: parameters whose divisibility by 16 is not looked at.
-        debug: compile with checks.
+        debug: compile with checks; words ask for more, as for `blocklang.jit`.
         version, noinline: accepted as Triton does.
     """
 

@@ -1,0 +1,1 @@
+"""The parts of `insert_checks`: intervals of live lanes, exact arithmetic, reports of the first lane."""
