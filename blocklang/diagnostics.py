@@ -28,6 +28,8 @@ The tree:
     ├── UsageError                        a wrong pass name, level, file or option
     └── VerifyError                       a bug in blocklang: a pass broke the IR
 
+`SlowCompilationWarning` is the one warning.
+
 This module imports nothing but the standard library: every room may use it.
 """
 
@@ -215,6 +217,10 @@ class ParseError(BlocklangError):
 
 class UsageError(BlocklangError):
     """A command or API was asked for something that does not exist: a pass, a level, a kernel."""
+
+
+class SlowCompilationWarning(UserWarning):
+    """A kernel took long to compile; the message names the stage that took most of the time."""
 
 
 class VerifyError(BlocklangError):

@@ -43,6 +43,7 @@ class Emitter:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.declarations: dict[str, str] = {}
+        self.functions: dict[tuple[str, ...], str] = {}  # what this one calls: names by parameters and body
         self.block = "entry"
         self._registers = 0
         self._blocks = 0
@@ -95,6 +96,10 @@ class Emitter:
             self.do(text)
             return ""
         return self.op(text)
+
+    def function(self, parameters: str, body: Sequence[str]) -> str:
+        """The name of the function of the module with this text; it is made once."""
+        return self.functions.setdefault((parameters, *body), f"part{len(self.functions)}")
 
     # ---- small conveniences ----
 

@@ -16,6 +16,7 @@ from blocklang.codegen.lanes_loop import lanes_loop
 from blocklang.codegen.loops import Hook, RegionEmitter
 from blocklang.codegen.memoise import forget_earlier_launches, memoise
 from blocklang.codegen.scan import running_lanes, scan_buffers
+from blocklang.codegen.shared import shared
 from blocklang.codegen.sort import sort_buffer
 from blocklang.codegen.squares import find_turned_nest, turned_nest
 from blocklang.codegen.streaming import METADATA, find_large_launches, streaming_loops
@@ -67,7 +68,7 @@ def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
         TreeReduce: tree_reduce,
         ScanBuffers: scan_buffers,
         Running: running_lanes,
-        ContractBuffers: contract_buffers,
+        ContractBuffers: shared(contract_buffers),
         Memoise: memoise,
         SortBuffer: sort_buffer,
         HistogramBuffer: histogram_buffer,
@@ -97,6 +98,11 @@ def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
             "",
             *sorted({*emit.declarations.values(), *declarations}),
             "",
+            *(
+                line
+                for (parameters, *body), name in emit.functions.items()
+                for line in (f"define internal void @{name}({parameters}) noinline {{", *body, "}", "")
+            ),
             f'define internal void @"{programs_of(symbol)}"({_SIGNATURE}) noinline {{',
             *emit.lines,
             "}",

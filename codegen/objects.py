@@ -2,17 +2,43 @@
 
 The passes are few and chosen by measurement: vectors, tiles and unrolling are already
 in the text, so what is left to LLVM is to clean up and to choose instructions. The loop, SLP and unrolling
-passes would cost most of the time for no speed.
+passes would cost most of the time for no speed. The code generator brings one more, loop strength reduction,
+which takes longer than linearly in what a loop addresses: long modules go without it.
 """
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import llvmlite.binding as llvm
 
 from blocklang.target import Target
+
+LLVM_STAGES = ("llvm_read", "llvm_passes", "llvm_code_generation")
+
+# Lines of LLVM IR from which on a module does without loop strength reduction. The addresses of long bodies
+# are a base, an index and a constant as they are written; it finds nothing better for them.
+LONG_MODULE = 1000
+# The pass has no other switch than an option of the process, and LLVM ends the process over one that it does
+# not know: it is used with the version that was tried.
+_SWITCH = "-disable-lsr"
+_HAS_SWITCH = llvm.llvm_version_info[0] == 22
+_switch_lock = threading.Lock()
+
+
+def _renew_lock() -> None:
+    global _switch_lock
+    _switch_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 @functools.cache
@@ -23,11 +49,15 @@ def _initialise() -> None:
 
 @dataclass(frozen=True)
 class MachineCode:
-    """What LLVM made of one module."""
+    """What LLVM made of one module; its texts are empty unless they were asked for.
 
-    optimised: str
+    `seconds` says how long reading, passes and code generation took.
+    """
+
     object_code: bytes
+    optimised: str = ""
     assembly: str = ""
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 def target_machine(target: Target) -> llvm.TargetMachine:
@@ -61,15 +91,36 @@ def optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
             passes.run(function, builder)
 
 
+@contextmanager
+def _without_strength_reduction(is_wanted: bool) -> Iterator[None]:
+    """Code is generated without loop strength reduction inside, by this thread."""
+    if not (is_wanted and _HAS_SWITCH):
+        yield
+        return
+    with _switch_lock:
+        llvm.set_option("blocklang", f"{_SWITCH}=true")
+        try:
+            yield
+        finally:
+            llvm.set_option("blocklang", f"{_SWITCH}=false")
+
+
 def compile_module(text: str, target: Target, *, assembly: bool = False) -> MachineCode:
     """Compile LLVM IR text for a target.
 
     Args:
-        assembly: also produce assembly text, which costs as much as the object code.
+        assembly: also the texts: optimised LLVM IR, and assembly, which costs as much as the object code.
     """
+    times = [time.perf_counter()]
     machine = target_machine(target)
     module = parse_module(text)
+    times.append(time.perf_counter())
     optimise(module, machine)
-    return MachineCode(
-        str(module), machine.emit_object(module), machine.emit_assembly(module) if assembly else ""
-    )
+    times.append(time.perf_counter())
+    optimised = str(module) if assembly else ""
+    with _without_strength_reduction(text.count("\n") >= LONG_MODULE):
+        object_code = machine.emit_object(module)
+        times.append(time.perf_counter())
+        written = machine.emit_assembly(module) if assembly else ""
+    seconds = {name: end - start for name, start, end in zip(LLVM_STAGES, times, times[1:], strict=False)}
+    return MachineCode(object_code, optimised, written, seconds)

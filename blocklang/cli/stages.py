@@ -7,6 +7,7 @@ transforms IR.
 from __future__ import annotations
 
 import difflib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,10 +140,12 @@ def _complete_pass(_: click.Context, __: click.Parameter, start: str) -> list[Co
 )
 @click.option("--all-passes", is_flag=True, help="The IR after every pass that changed something.")
 @click.option("--schedule", is_flag=True, help="The choices for this CPU: loops, lanes, what is kept, tiles.")
-@click.option("--time", is_flag=True, help="How long each pass took, and code generation.")
+@click.option(
+    "--time", "times", is_flag=True, help="How long every stage took, from the frontend to loading."
+)
 @takes_kernel
 def ir(
-    request: Request, level: str | None, after: str | None, all_passes: bool, schedule: bool, time: bool
+    request: Request, level: str | None, after: str | None, all_passes: bool, schedule: bool, times: bool
 ) -> None:
     """Print a kernel's IR: Block IR (one operation per call in the source), abstract and placed Tile IR.
 
@@ -161,10 +164,10 @@ def ir(
     if after is not None:
         _check_pass(after)
     kernel = request.find_kernel()
-    if request.file.endswith(SUFFIX) and not (level or after or all_passes or schedule or time):
+    if request.file.endswith(SUFFIX) and not (level or after or all_passes or schedule or times):
         request.write(print_kernel(kernel), "ir")
         return
-    text = "\n".join(_sections(kernel, level, after, all_passes, schedule, time))
+    text = "\n".join(_sections(kernel, level, after, all_passes, schedule, times))
     request.write(text, "ir")
 
 
@@ -179,7 +182,7 @@ def _check_pass(name: str) -> None:
 
 
 def _sections(
-    kernel: Kernel, level: str | None, after: str | None, all_passes: bool, schedule: bool, time: bool
+    kernel: Kernel, level: str | None, after: str | None, all_passes: bool, schedule: bool, times: bool
 ) -> Iterator[str]:
     """The texts asked for, in the order of the stages."""
     if kernel.level != "block":
@@ -192,11 +195,11 @@ def _sections(
         yield forms.after[after]
     elif all_passes:
         yield from _changes(forms.after)
-    elif not schedule and not time:
+    elif not schedule and not times:
         yield from (f"// {_TITLES[name]}\n{text}" for name, text in forms.levels.items())
     if schedule:
         yield _as_comment(forms.schedule)
-    if time:
+    if times:
         yield _as_comment(_time_table(kernel))
 
 
@@ -254,8 +257,12 @@ def _as_comment(text: str) -> str:
 
 def _time_table(kernel: Kernel) -> str:
     from blocklang.compiler import compile_kernel
+    from blocklang.runtime.launch import LoadedKernel
 
-    seconds = compile_kernel(kernel).seconds
+    compiled = compile_kernel(kernel)
+    started = time.perf_counter()
+    LoadedKernel(compiled.abi, compiled.object_code)
+    seconds = {**compiled.seconds, "load": time.perf_counter() - started}
     width = max(map(len, seconds))
     total = sum(seconds.values())
     rows = [f"{name:<{width}}  {each * 1e3:8.3f} ms  {each / total:6.1%}" for name, each in seconds.items()]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from blocklang.abi import AccessCounts, EventOperation, FaultOperation, KernelAbi, SpaceUsage
@@ -12,6 +13,7 @@ from blocklang.codegen.kernel import emit_module
 from blocklang.codegen.objects import MachineCode, compile_module
 from blocklang.compiler.compiled import CompiledKernel, CompileOptions
 from blocklang.depth import deep_recursion
+from blocklang.diagnostics import SlowCompilationWarning
 from blocklang.ir.core import Kernel
 from blocklang.ir.rewriting import clone_kernel
 from blocklang.ir.types import I32, PointerType, ScalarType, element_type, shape_of
@@ -21,6 +23,8 @@ from blocklang.passes.pipeline import PipelineRun, run_device_passes, run_pipeli
 from blocklang.passes.plan_memory import memory_plan, scratch_bytes
 from blocklang.passes.schedule import choose_schedule
 from blocklang.target import Device, Target, current_target
+
+PATIENCE_SECONDS = 5.0
 
 _USUAL = CompileOptions()
 
@@ -119,14 +123,26 @@ def compile_kernel(kernel: Kernel, *, options: CompileOptions = _USUAL) -> Compi
     target = _target(options)
     run = _lower(kernel, options, None)
     symbol = f"blocklang_{kernel.name}"
-    seconds = dict(run.seconds)
+    seconds = {"frontend": kernel.frontend_seconds, **run.seconds}
     started = time.perf_counter()
     text = emit_module(run.kernel, target, symbol)
     seconds["emit_llvm"] = time.perf_counter() - started
-    started = time.perf_counter()
     code = compile_module(text, target)
-    seconds["llvm"] = time.perf_counter() - started
+    seconds |= code.seconds
+    warn_if_slow(kernel, seconds)
     return CompiledKernel(_abi(run.kernel, symbol), code.object_code, lambda: kernel, options, seconds)
+
+
+def warn_if_slow(kernel: Kernel, seconds: Mapping[str, float]) -> None:
+    """Warn of a compilation that a person waits for, and name the stage that took most of it."""
+    total, longest = sum(seconds.values()), max(seconds, key=seconds.__getitem__)
+    if total > PATIENCE_SECONDS:
+        warnings.warn(
+            f"{kernel.location}: compiling {kernel.name} took {total:.1f} s, {seconds[longest]:.1f} s of it "
+            f"{longest}; `blocklang ir --time` lists every stage",
+            SlowCompilationWarning,
+            stacklevel=2,
+        )
 
 
 @deep_recursion()

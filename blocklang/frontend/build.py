@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -89,6 +90,7 @@ def build_with_dependencies(
     Raises:
         CompilationError: the kernel, or an argument for it, is wrong.
     """
+    started = time.perf_counter()
     given = _by_parameter(source, arguments)
     run_time = [leaf for _, argument in given for leaf in argument.run_time_leaves()]
     types = [a.type for a in run_time if a.type is not None]
@@ -116,6 +118,7 @@ def build_with_dependencies(
                 help="split long expressions and deep calls into steps",
             ) from error
         builder.create(Return)
+    kernel.frontend_seconds = time.perf_counter() - started
     return BuiltKernel(kernel, tuple(visitor.dependencies.values()))
 
 

@@ -102,7 +102,9 @@ class Region:
         return self._hint
 
     def append(self, operation: Operation) -> None:
-        self.insert(len(self.ops), operation)
+        assert operation.parent is None, "the operation is already in a region"
+        operation.parent = self
+        self.ops.append(operation)
 
     def insert(self, position: int, operation: Operation) -> None:
         assert operation.parent is None, "the operation is already in a region"
@@ -111,10 +113,15 @@ class Region:
 
     def walk(self) -> Iterator[Operation]:
         """Yield every operation in this region and in nested ones, each before what it holds."""
-        for operation in list(self.ops):
-            yield operation
-            for region in operation.regions:
-                yield from region.walk()
+        pending = [iter(list(self.ops))]  # nested generators would cost the depth of the nest per operation
+        while pending:
+            for operation in pending[-1]:
+                yield operation
+                if operation.regions:
+                    pending.append(_held_by(operation))
+                    break
+            else:
+                pending.pop()
 
     @property
     def parent_op(self) -> Operation | None:
@@ -131,6 +138,12 @@ class Region:
         return False
 
 
+def _held_by(operation: Operation) -> Iterator[Operation]:
+    """What the regions of an operation list, when it is asked for."""
+    for region in operation.regions:
+        yield from list(region.ops)
+
+
 class Operation:
     """One operation. Subclasses are declared with `blocklang.ir.declaration.operation`.
 
@@ -141,6 +154,7 @@ class Operation:
     name: ClassVar[str] = ""
     operand_fields: ClassVar[tuple[OperandField, ...]] = ()
     attribute_fields: ClassVar[tuple[AttributeField, ...]] = ()
+    attribute_defaults: ClassVar[Mapping[str, Attribute]] = {}  # by name; ... for a required one
     result_fields: ClassVar[tuple[ResultField, ...]] = ()
     region_fields: ClassVar[tuple[RegionField, ...]] = ()
     effects: ClassVar[frozenset[Effect]] = frozenset()
@@ -160,14 +174,19 @@ class Operation:
         self.location = location
         self.operands: list[Value] = []
         self.segments: dict[str, tuple[int, int]] = {}
-        self.attributes: dict[str, Attribute] = dict(attributes or {})
+        self.attributes: dict[str, Attribute] = dict(attributes) if attributes else {}
+        slots, segments = self.operands, self.segments  # this runs for every operation of every pass
         for field in self.operand_fields:
-            given = operands.get(field.name)
-            values = [] if given is None else [given] if isinstance(given, Value) else list(given)
-            self.segments[field.name] = (len(self.operands), len(values))
-            for value in values:
-                value.uses.append(Use(self, len(self.operands)))
-                self.operands.append(value)
+            given, start = operands.get(field.name), len(slots)
+            if isinstance(given, Value):
+                given.uses.append(Use(self, start))
+                slots.append(given)
+                segments[field.name] = (start, 1)
+                continue
+            for value in given or ():
+                value.uses.append(Use(self, len(slots)))
+                slots.append(value)
+            segments[field.name] = (start, len(slots) - start)
         self.results: list[Value] = [Value(t, self) for t in result_types]
         self.regions: list[Region] = list(regions)
         for region in self.regions:
@@ -266,6 +285,7 @@ class Kernel:
         body: its region; arguments are the run-time arguments (constexprs are folded in).
         argument_attributes: per argument, facts known at specialisation (`divisible=16`, `writable`).
         attributes: facts about the whole kernel, such as the alias class of its arguments.
+        frontend_seconds: how long it took to build from Python; 0 for IR that was read.
     """
 
     def __init__(
@@ -285,6 +305,7 @@ class Kernel:
         self.body.parent = self
         self.argument_attributes: list[dict[str, Attribute]] = [{} for _ in self.body.args]
         self.attributes: dict[str, Attribute] = dict(attributes or {})
+        self.frontend_seconds = 0.0
 
     @property
     def args(self) -> list[Value]:

@@ -160,10 +160,10 @@ def same_type_as(*names: str) -> TypeRule:
     """Result rule: the named operands have one type, and the result has it too."""
 
     def rule(op: Operation) -> Type:
-        types = {str(op.segment(name)[0].type) for name in names}
-        if len(types) != 1:
-            raise ValueError(f"{op.name} needs equal types, got {' and '.join(sorted(types))}")
-        return op.segment(names[0])[0].type
+        types = [op.segment(name)[0].type for name in names]
+        if any(type_ != types[0] for type_ in types[1:]):
+            raise ValueError(f"{op.name} needs equal types, got {' and '.join(sorted({*map(str, types)}))}")
+        return types[0]
 
     return rule
 
@@ -186,6 +186,7 @@ def operation(name: str, *, terminator: bool = False) -> Callable[[type[Operatio
             fields |= vars(base)
         cls.operand_fields = tuple(f for f in fields.values() if isinstance(f, OperandField))
         cls.attribute_fields = tuple(f for f in fields.values() if isinstance(f, AttributeField))
+        cls.attribute_defaults = {f.name: f.default for f in cls.attribute_fields}
         cls.result_fields = tuple(f for f in fields.values() if isinstance(f, ResultField))
         cls.region_fields = tuple(f for f in fields.values() if isinstance(f, RegionField))
         OPERATIONS[name] = cls
@@ -200,9 +201,12 @@ def infer_result_types(op: Operation, given: Iterable[Type] = ()) -> list[Type]:
     Raises:
         ValueError: the rule does not accept the operands, or too few types are given.
     """
+    fields = op.result_fields
+    if len(fields) == 1 and (rule := fields[0].rule) is not None:
+        return [rule(op)]
     remaining = list(given)
     types: list[Type] = []
-    for field in op.result_fields:
+    for field in fields:
         if field.variadic:
             return types + remaining
         if field.rule is not None:
@@ -216,6 +220,18 @@ def infer_result_types(op: Operation, given: Iterable[Type] = ()) -> list[Type]:
 
 def _flatten(values: Iterable[Value | Iterable[Value]]) -> list[Value]:
     return [v for item in values for v in ([item] if isinstance(item, Value) else item)]
+
+
+def _without_defaults(cls: type[Operation], named: dict[str, Attribute]) -> dict[str, Attribute]:
+    """The attributes that differ from their defaults; True and 1 differ."""
+    defaults = cls.attribute_defaults
+    unknown = named.keys() - defaults.keys()
+    assert not unknown, f"{cls.name} has no attribute {sorted(unknown)}"
+    return {
+        k: v
+        for k, v in named.items()
+        if defaults[k] is ... or v != defaults[k] or type(v) is not type(defaults[k])
+    }
 
 
 def make_operation(
@@ -232,23 +248,17 @@ def make_operation(
     (lists are flattened). A named attribute equal to its default is not stored.
     """
     operands: dict[str, Any] = {}
-    rest = list(positional)
+    taken, count = 0, len(positional)
     for field in cls.operand_fields:
-        if field.name in named:
-            operands[field.name] = named.pop(field.name)
+        name = field.name
+        if name in named:
+            operands[name] = named.pop(name)
         elif field.variadic:
-            operands[field.name], rest = _flatten(rest), []
-        elif rest:
-            operands[field.name] = rest.pop(0)
-    assert not rest, f"too many operands for {cls.name}"
-    defaults = {f.name: f.default for f in cls.attribute_fields}
-    unknown = named.keys() - defaults.keys()
-    assert not unknown, f"{cls.name} has no attribute {sorted(unknown)}"
-    attributes = {
-        k: v
-        for k, v in named.items()
-        if defaults[k] is ... or v != defaults[k] or type(v) is not type(defaults[k])
-    }
-    op = cls(operands, attributes, (), regions, location)
+            operands[name], taken = _flatten(positional[taken:]), count
+        elif taken < count:
+            operands[name] = positional[taken]
+            taken += 1
+    assert taken == count, f"too many operands for {cls.name}"
+    op = cls(operands, _without_defaults(cls, named) if named else None, (), regions, location)
     op.results = [Value(t, op) for t in infer_result_types(op, result_types)]
     return op

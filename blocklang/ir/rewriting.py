@@ -12,9 +12,8 @@ def clone_operation(op: Operation, mapping: MutableMapping[Value, Value]) -> Ope
     """A detached copy of `op`, regions included; operands are looked up in `mapping`, which learns the
     results.
     """
-    operands = {
-        field.name: [mapping.get(v, v) for v in op.segment(field.name)] for field in op.operand_fields
-    }
+    mapped = [mapping.get(v, v) for v in op.operands]
+    operands = {name: mapped[start : start + count] for name, (start, count) in op.segments.items()}
     regions = [clone_region(region, mapping) for region in op.regions]
     copy = type(op)(operands, op.attributes, [r.type for r in op.results], regions, op.location)
     for old, new in zip(op.results, copy.results, strict=True):
@@ -43,6 +42,7 @@ def clone_kernel(kernel: Kernel) -> Kernel:
         attributes=kernel.attributes,
     )
     copy.argument_attributes = [dict(a) for a in kernel.argument_attributes]
+    copy.frontend_seconds = kernel.frontend_seconds
     mapping: dict[Value, Value] = dict(zip(kernel.args, copy.args, strict=True))
     for op in kernel.body.ops:
         copy.body.append(clone_operation(op, mapping))

@@ -43,6 +43,9 @@ class ScalarType(Type):
     def __repr__(self) -> str:
         return f"ScalarType({self.name})"
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     @property
     def bytes(self) -> int:
         """Bytes of one element in memory."""

@@ -47,18 +47,23 @@ Anything = Constraint("a value", lambda t: True)
 
 def common_shape(op: Operation) -> tuple[int, ...]:
     """The one shape of the block operands; scalars fit any. Raises ValueError if blocks differ in shape."""
-    shapes = {v.type.shape for v in op.operands if isinstance(v.type, ShapedType)}
+    shapes = {type_.shape for v in op.operands if isinstance(type_ := v.type, ShapedType)}
+    if not shapes:
+        return ()
     if len(shapes) > 1:
         raise ValueError(f"{op.name} needs blocks of one shape, got {' and '.join(map(str, sorted(shapes)))}")
-    return shapes.pop() if shapes else ()
+    return shapes.pop()
 
 
 def common_element(op: Operation, *names: str) -> ScalarType | PointerType:
     """The one element type of the named operands. Raises ValueError if they differ."""
-    elements = {str(element_type(op.segment(n)[0].type)): element_type(op.segment(n)[0].type) for n in names}
-    if len(elements) > 1:
-        raise ValueError(f"{op.name} needs equal element types, got {' and '.join(sorted(elements))}")
-    return next(iter(elements.values()))
+    first = element_type(op.operands[op.segments[names[0]][0]].type)
+    for name in names[1:]:
+        other = element_type(op.operands[op.segments[name][0]].type)
+        if other is not first and other != first:
+            texts = sorted({str(element_type(op.segment(n)[0].type)) for n in names})
+            raise ValueError(f"{op.name} needs equal element types, got {' and '.join(texts)}")
+    return first
 
 
 def lanes_like(*names: str) -> TypeRule:

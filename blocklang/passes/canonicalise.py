@@ -37,14 +37,16 @@ Keeps: every bit of every result but the payload of a NaN; every effect and its 
 
 from __future__ import annotations
 
-from blocklang.ir.core import Kernel, Operation, Region
-from blocklang.passes.simplify_control import simplify_control
-from blocklang.passes.simplify_elementwise import simplify_elementwise
-from blocklang.passes.simplify_folds import simplify_folds
-from blocklang.passes.simplify_memory import simplify_memory
-from blocklang.passes.simplify_shapes import simplify_shapes
+from collections.abc import Callable
 
-_RULES = (simplify_elementwise, simplify_shapes, simplify_memory, simplify_folds, simplify_control)
+from blocklang.ir.core import Kernel, Operation, Region
+from blocklang.passes.simplify_control import CONTROL, simplify_control
+from blocklang.passes.simplify_elementwise import elementwise_rules
+from blocklang.passes.simplify_folds import FOLDS, simplify_folds
+from blocklang.passes.simplify_memory import MEMORY, simplify_memory
+from blocklang.passes.simplify_shapes import SHAPES, simplify_shapes
+
+Rule = Callable[[Operation], bool]  # True if it did something
 
 
 def canonicalise(kernel: Kernel) -> None:
@@ -54,23 +56,52 @@ def canonicalise(kernel: Kernel) -> None:
     _drop_unused(kernel.body)
 
 
+_rules: dict[type[Operation], tuple[Rule, ...]] = {}
+
+
+def _rules_of(kind: type[Operation]) -> tuple[Rule, ...]:
+    """The rules for operations of a class, in the order in which they are tried."""
+    families = (
+        (SHAPES, simplify_shapes),
+        (MEMORY, simplify_memory),
+        (FOLDS, simplify_folds),
+        (CONTROL, simplify_control),
+    )
+    return (*elementwise_rules(kind), *(rule for classes, rule in families if issubclass(kind, classes)))
+
+
 def _simplify(region: Region) -> bool:
     """Visit every operation once. True if a rule did something."""
     changed = False
     for op in list(region.ops):
-        while op.parent is region and not _is_unused(op) and any(rule(op) for rule in _RULES):
+        while op.parent is region and not _is_unused(op) and _apply(op):
             changed = True
-        if op.parent is region:
+        if op.regions and op.parent is region:
             for inner in op.regions:
                 changed |= _simplify(inner)
     return changed
 
 
+def _apply(op: Operation) -> bool:
+    """Apply the first rule that fits. True if one did."""
+    kind = op.__class__
+    rules = _rules.get(kind)
+    if rules is None:
+        rules = _rules[kind] = _rules_of(kind)
+    for rule in rules:
+        if rule(op):
+            break
+    else:
+        return False
+    return True
+
+
 def _is_unused(op: Operation) -> bool:
     """True if `op` is pure, holds nothing and is not read; deeper deadness is for another pass."""
-    if op.effects or op.regions or op.is_terminator:
-        return False
-    return not any(result.uses for result in op.results)
+    for result in op.results:
+        if result.uses:
+            return False
+    return not (op.effects or op.regions or op.is_terminator)
 
 
 def _drop_unused(region: Region) -> None:

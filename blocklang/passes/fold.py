@@ -29,15 +29,23 @@ from blocklang.ops import elementwise as ops
 from blocklang.passes.uniform import NUMPY_FLOATS, Number, constant_of, wrap
 
 
+def is_foldable(kind: type[Operation]) -> bool:
+    """True if some operations of the class fold."""
+    return kind in _EVALUATORS
+
+
 def fold(op: Operation) -> Number | None:
     """The number in every lane of `op`'s result; None if it is not constant, or its bits are not known."""
     evaluate = _EVALUATORS.get(type(op))
     if evaluate is None:
         return None
+    numbers = []
+    for operand in op.operands:
+        number = constant_of(operand)
+        if number is None:
+            return None
+        numbers.append(number)
     if any(isinstance(element_type(v.type), PointerType) for v in [*op.operands, *op.results]):
-        return None
-    numbers = [constant_of(v) for v in op.operands]
-    if any(number is None for number in numbers):
         return None
     return evaluate(op, *numbers)
 

@@ -27,6 +27,8 @@ from blocklang.ops.control import For, If, While
 from blocklang.ops.elementwise import Xor
 from blocklang.passes.uniform import constant_of, make_constant
 
+CONTROL = (If, For, While)
+
 
 def simplify_control(op: Operation) -> bool:
     """Apply the rules that fit an `if`, `for` or `while`. True if one did."""

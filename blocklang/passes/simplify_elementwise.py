@@ -25,7 +25,7 @@ from blocklang.ir.types import ScalarType, ShapedType, element_type
 from blocklang.ops import elementwise as ops
 from blocklang.ops.atomics import Atomic
 from blocklang.ops.memory import Load, Store
-from blocklang.passes.fold import fold, fold_integers
+from blocklang.passes.fold import fold, fold_integers, is_foldable
 from blocklang.passes.uniform import Number, constant_of, is_uniform, make_constant, replace, scalar_of
 
 _COMMUTATIVE = (ops.Add, ops.Mul, ops.Minimum, ops.Maximum, ops.And, ops.Or, ops.Xor, ops.UnsignedMulHigh)
@@ -34,11 +34,12 @@ _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "
 _NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
 
-def simplify_elementwise(op: Operation) -> bool:
-    """Apply the first rule that fits a lane-wise operation, or one on memory. True if one did."""
-    if not isinstance(op, (ops.Elementwise, Store, Atomic)):
-        return False
-    return any(rule(op) for rule in (_fold, _keep_scalars, *_RULES.get(type(op), ())))
+def elementwise_rules(kind: type[Operation]) -> tuple[Rule, ...]:
+    """The rules for a class of operations that are lane-wise or access memory, in order; none for others."""
+    if not issubclass(kind, (ops.Elementwise, Store, Atomic)):
+        return ()
+    folding = (_fold,) if is_foldable(kind) else ()
+    return (*folding, _keep_scalars, *_RULES.get(kind, ()))
 
 
 def _fold(op: Operation) -> bool:
@@ -51,6 +52,8 @@ def _fold(op: Operation) -> bool:
 
 def _keep_scalars(op: Operation) -> bool:
     """Read scalars in place of uniform blocks: beside a block of other lanes, or all under one splat."""
+    if not any(isinstance(v.type, ShapedType) for v in op.operands):
+        return False
     uniform = [i for i, v in enumerate(op.operands) if isinstance(v.type, ShapedType) and is_uniform(v)]
     others = [v for v in op.operands if not is_uniform(v)]
     if isinstance(op, (Load, Store, Atomic)):

@@ -30,6 +30,8 @@ _KNOWN: dict[type[Operation], str] = {
     Minimum: "min",
 }
 
+FOLDS = (ReduceWith,)
+
 
 def simplify_folds(op: Operation) -> bool:
     """Name the function of a reduction, if it has a name. True if it has."""

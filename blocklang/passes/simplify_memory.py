@@ -19,6 +19,8 @@ from blocklang.ops.atomics import AtomicRmw
 from blocklang.ops.memory import Load, Offset, Store
 from blocklang.passes.uniform import constant_of, make_constant, replace
 
+MEMORY = (Offset, Load, Store, AtomicRmw)
+
 
 def simplify_memory(op: Operation) -> bool:
     """Apply the first rule that fits an offset, load or store. True if one did."""

@@ -19,6 +19,8 @@ from blocklang.ops.creation import Arange, Splat
 from blocklang.ops.shape import Broadcast, ExpandDims, Reshape, ShapeOperation, Slice, Trans
 from blocklang.passes.uniform import constant_of, make_constant, replace, scalar_of
 
+SHAPES = (ShapeOperation, Splat, Arange)
+
 
 def simplify_shapes(op: Operation) -> bool:
     """Apply the first rule that fits a shape operation, a splat or an arange. True if one did."""

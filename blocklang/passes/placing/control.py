@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from blocklang.ir.core import Operation, Region, Value
 from blocklang.ir.types import BlockType, as_shaped, shape_of
@@ -18,6 +19,19 @@ from blocklang.passes.placing.nests import Nests
 from blocklang.passes.schedule import is_producer
 
 PlaceRegion = Callable[[Region], None]
+
+
+@dataclass(frozen=True)
+class RegionReads:
+    """What the regions of an operation read.
+
+    Attributes:
+        values: those from outside, in the order in which they are read first.
+        contracts: the matrix products inside, in order.
+    """
+
+    values: Sequence[Value]
+    contracts: Sequence[Contract]
 
 
 class ControlFlowPlacement:
@@ -31,6 +45,7 @@ class ControlFlowPlacement:
     def __init__(self, nests: Nests, place_region: PlaceRegion) -> None:
         self.nests = nests
         self.place_region = place_region
+        self._reads: dict[Operation, RegionReads] = {}
 
     def for_loop(self, op: For) -> None:
         self.prepare_for_regions(op)
@@ -136,29 +151,52 @@ class ControlFlowPlacement:
 
     def prepare_for_regions(self, op: Operation) -> None:
         """Give buffers to kept values and packed operands from outside that `op`'s regions read."""
-        wanted: dict[Value, None] = {}
-        for region in op.regions:
-            for inner in region.walk():
-                for value in inner.operands:
-                    self._collect_kept(value, op, wanted)
-                if isinstance(inner, Contract):
-                    pack_operands_outside(self.nests, inner, op)
+        read = self.reads_of(op)
+        wanted = self._kept_of(read.values)
+        for contract in read.contracts:
+            pack_operands_outside(self.nests, contract, op)
         for value in wanted:
             self.nests.materialise(value)
 
-    def _collect_kept(self, value: Value, op: Operation, wanted: dict[Value, None]) -> None:
-        stack = [value]
-        while stack:
-            current = stack.pop()
-            producer = current.defining_op
-            if not is_producer(current) or current in self.nests.buffers or producer is None:
-                continue
-            if any(region.encloses(producer) for region in op.regions):
-                continue
-            if self.nests.is_kept(current):
-                wanted[current] = None
-            else:
-                stack += producer.operands
+    def reads_of(self, op: Operation) -> RegionReads:
+        """What `op`'s regions read. Nested operations are asked once, however deep they are nested."""
+        if op not in self._reads:
+            read: dict[Value, None] = {}
+            defined: set[Value] = set()
+            contracts: list[Contract] = []
+            for region in op.regions:
+                defined.update(region.args)
+                for inner in region.ops:
+                    read.update(dict.fromkeys(inner.operands))
+                    defined.update(inner.results)
+                    if isinstance(inner, Contract):
+                        contracts.append(inner)
+                    elif inner.regions:
+                        nested = self.reads_of(inner)
+                        read.update(dict.fromkeys(nested.values))
+                        contracts += nested.contracts
+            self._reads[op] = RegionReads([v for v in read if v not in defined], contracts)
+        return self._reads[op]
+
+    def _kept_of(self, values: Sequence[Value]) -> list[Value]:
+        """What is kept of what `values` are computed from, itself included, and has no buffer yet."""
+        wanted: list[Value] = []
+        seen: set[Value] = set()
+        for value in values:
+            stack = [value]
+            while stack:
+                current = stack.pop()
+                producer = current.defining_op
+                if current in seen or producer is None or current in self.nests.buffers:
+                    continue
+                seen.add(current)
+                if not is_producer(current):
+                    continue
+                if self.nests.is_kept(current):
+                    wanted.append(current)
+                else:
+                    stack += producer.operands
+        return wanted
 
     def carried_buffers(self, values: Sequence[Value], inits: Sequence[Value]) -> list[Value | None]:
         """A buffer for each carried block, filled with its initial value; None for scalars."""
