@@ -20,7 +20,7 @@ from blocklang.ir.core import Operation, Region, Value
 from blocklang.ir.declaration import Effect
 from blocklang.ir.types import I64, ScalarType
 from blocklang.ops.elementwise import Cast, Div, Elementwise
-from blocklang.ops.memory import Load, Offset
+from blocklang.ops.memory import Load, Offset, Store
 from blocklang.ops.scan import Running
 from blocklang.ops.tile import InBounds, Lanes
 
@@ -214,7 +214,7 @@ class LanesLoop:
     ) -> list[str]:
         """One loop over [low, high): all lanes live, or masked to the lanes below the loop's end."""
         emit = self.emit
-        if self.width and _is_one_step(low, high, step):
+        if self.width and _is_one_step(low, high, step) and not self._stores_by_mask(masked=masked):
             return self.step(low, state, assumed, {}, masked=masked, streams=streams, divisors={})
         header, inside, done = emit.new_block("lanes"), emit.new_block("body"), emit.new_block("done")
         splats = self.splat_uniform_operands() if self.width else {}
@@ -236,6 +236,13 @@ class LanesLoop:
         emit.branch(header)
         emit.start(done)
         return [p.name for p in phis]
+
+    def _stores_by_mask(self, *, masked: bool) -> bool:
+        """True if a mask of stores could become a constant of a straight step: of a masked store with one
+        live lane, whose value is truncated, LLVM 22 makes a store of the wide value.
+        """
+        stores = [op for op in self.op.body.walk() if isinstance(op, Store)]
+        return any(masked or op.mask is not None for op in stores)
 
     def step(
         self,
