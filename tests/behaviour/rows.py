@@ -57,8 +57,8 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-# Row: the names of the tests that carry it.
-CARRIED: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+# Row: the tests that carry it.
+CARRIED: defaultdict[tuple[str, str], list[Callable[..., Any]]] = defaultdict(list)
 
 MODES = pytest.mark.parametrize("mode", ["compiled", "interpreted"])
 
@@ -68,7 +68,7 @@ def row(section: str, title: str) -> Callable[[Test], Test]:
     assert title in ROWS[section], f"no row `{title}` in {section}"
 
     def carry(test: Test) -> Test:
-        CARRIED[section, title].append(getattr(test, "__name__", repr(test)))
+        CARRIED[section, title].append(test)
         return test
 
     return carry

@@ -97,6 +97,7 @@ def test_nothing_is_stored_from_the_access_at_fault_on(mode: str) -> None:
 
 @row("Memory", "bounds, races, NaN")
 def test_indices_that_were_loaded() -> None:
+    """An index that an array holds is checked lane by lane; the array at fault is named."""
     for kernel in (kernels.gathered, kernels.gathered_twice):
         for bad in (-1, 10, 1 << 30, -(1 << 31)):
             indices = np.arange(10, dtype=np.int32)
@@ -109,6 +110,7 @@ def test_indices_that_were_loaded() -> None:
 @types("name", ["int8", "int16", "float16", "float64", "bool"])
 @row("Memory", "bounds, races, NaN")
 def test_elements_of_every_size(name: str) -> None:
+    """The end of an array is counted in its elements, whatever their size."""
     x = np.zeros(33, name)
     said = both(kernels.masked_tail, 5, x, x[:32], 33, BLOCK=8)
     assert (
@@ -120,6 +122,7 @@ def test_elements_of_every_size(name: str) -> None:
 
 @row("Memory", "bounds, races, NaN")
 def test_views_end_where_their_elements_end() -> None:
+    """A view's ends are those of its own elements, not of the memory behind it."""
     whole = np.zeros((6, 8), np.float32)
     for view, words in (
         (whole[1:3, 2:5], "(2, 3)"),
@@ -139,6 +142,7 @@ def test_views_end_where_their_elements_end() -> None:
 
 @row("Memory", "bounds, races, NaN")
 def test_the_first_program_at_fault_is_named_however_many_threads_run() -> None:
+    """Of several programs at fault, the one with the lowest id is raised."""
     x, out = np.zeros(1000, np.float32), np.zeros(100_000, np.float32)
     for threads in (1, 2, 4):
         with pytest.raises(
@@ -151,6 +155,7 @@ def test_the_first_program_at_fault_is_named_however_many_threads_run() -> None:
 @types("interpret", [False, True])
 @row("Memory", "bounds, races, NaN")
 def test_every_switch_of_the_debug_mode(how: str, interpret: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The decorator, the launch and the environment turn the same checks on."""
     if how.isupper():
         monkeypatch.setenv(how, "1")
     kernel = bl.jit(debug=how == "decorator", interpret=interpret)(kernels.into_the_other_array.fn)
@@ -160,6 +165,7 @@ def test_every_switch_of_the_debug_mode(how: str, interpret: bool, monkeypatch: 
         kernel[1](memory[:10], memory[10:], 10, BLOCK=16, **options)
 
 
+@row("Memory", "bounds, races, NaN")
 def test_without_it_nothing_is_checked() -> None:
     """Compiled code reads what lies behind the array."""
     memory = np.arange(20, dtype=np.float32)
@@ -255,6 +261,7 @@ VIEWS: dict[str, Callable[[Array], Array]] = {
 @types("view", VIEWS)
 @row("Memory", "bounds, races, NaN")
 def test_no_false_alarm_for_views(view: str, mode: str) -> None:
+    """A right program over views of any strides gives what it gives without checks."""
     x = VIEWS[view](np.arange(600, dtype=np.float32).reshape(20, 30))
     out = np.zeros(x.shape, np.float32)
     as_mode(kernels.strided, mode)[1](x, out, *x.shape, *bl.strides(x), M=16, N=16, debug=True)
@@ -359,6 +366,7 @@ def test_masked_lanes_are_poisoned_on_request(name: str, mode: str) -> None:
 @types("name", ["int8", "int16", "int32"])
 @row("Numbers", "integer wrap")
 def test_sanitized_integers_do_not_wrap(name: str, mode: str) -> None:
+    """A sum wraps, unless it is asked to be checked: then the first lane that wraps is named."""
     limit = np.iinfo(name).max
     x = np.array([1, limit, 2], name)
     out = np.zeros(3, name)

@@ -57,6 +57,7 @@ def arguments(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("change", CHANGES)
 @row("The front end", "argument equal to 1, None, bool")
 def test_a_recompilation_is_explained(change: str, said: pytest.LogCaptureFixture) -> None:
+    """Each version says what differs from the one before; a launch that finds its version says nothing."""
     changes, reason = CHANGES[change]
     kernel = fresh()
     kernel[1](**arguments())
@@ -70,6 +71,7 @@ def test_a_recompilation_is_explained(change: str, said: pytest.LogCaptureFixtur
 
 @row("The front end", "globals and closures")
 def test_a_changed_global_is_named(said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A global that has changed since is named as the reason."""
     kernel = fresh()
     kernel[1](**arguments())
     monkeypatch.setattr(kernels, "SCALE", 3)
