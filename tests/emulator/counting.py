@@ -93,8 +93,10 @@ def _moves(op: Any, machine: Machine) -> Iterator[tuple[str, bool, int]]:
                 yield _space(value), False, _matrix_bytes(value)
                 yield _space(value), True, _matrix_bytes(value)
         case ContractBuffers():
-            for value in op.operands:
+            for value in (op.a, op.b):
                 yield _space(value), False, _matrix_bytes(value)
+            if op.start != "zero":  # what the accumulator holds is of no account there
+                yield _space(op.acc), False, _matrix_bytes(op.acc)
             yield _space(op.acc), True, _matrix_bytes(op.acc)
         case SortBuffer() | HistogramBuffer():
             yield _space(op.source), False, _matrix_bytes(op.source)
