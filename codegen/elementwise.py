@@ -355,7 +355,23 @@ def _compare(c: Context, op: Operation, args: list[str]) -> str:
         return c.emit.op(f"fcmp {_ORDERED[predicate]} {c.type(working_type(element))} {lhs}, {rhs}")
     signed = isinstance(element, ScalarType) and element.is_signed
     code = predicate if predicate in ("eq", "ne") else f"{'s' if signed else 'u'}{predicate}"
+    if c.width and not isinstance(element, ScalarType):
+        return _compare_addresses(c, code, *args)
     return c.emit.op(f"icmp {code} {c.type(element)} {args[0]}, {args[1]}")
+
+
+def _compare_addresses(c: Context, code: str, lhs: str, rhs: str) -> str:
+    """Lane by lane: where the lanes' parts of two vectors of addresses cancel, LLVM 22 makes of their comparison
+    one of scalars, and fails.
+    """
+    mask = "poison"
+    for lane in range(c.width):
+        a, b = (
+            c.emit.op(f"extractelement <{c.width} x ptr> {pointers}, i64 {lane}") for pointers in (lhs, rhs)
+        )
+        holds = c.emit.op(f"icmp {code} ptr {a}, {b}")
+        mask = c.emit.op(f"insertelement {c.mask_type} {mask}, i1 {holds}, i64 {lane}")
+    return mask
 
 
 @lowers(ops.Select)

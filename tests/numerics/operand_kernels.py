@@ -100,3 +100,12 @@ def addressed_by_ranges(x, out, start, CENTRE: bl.constexpr, BLOCK: bl.constexpr
     inside = by < 100
     tl.store(out + BLOCK + i, tl.load(x + CENTRE + by, mask=inside, other=-1))
     tl.store(out + 2 * BLOCK + (by.to(tl.int32) + CENTRE), i)
+
+
+@bl.jit
+def equal_addresses(x, o, n, s, B: bl.constexpr):
+    r, i = tl.program_id(0), tl.arange(0, B)
+    p = x + r * s + i
+    q = x + r.to(tl.int64) * s.to(tl.int64) + i.to(tl.int64)
+    tl.store(o + r, tl.min(tl.where((p != q) & (i < n), i, B)))
+    tl.store(o + 4 + r, tl.sum(((p < q + (i % 3) - 1) & (i < n)).to(tl.int32)))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import blocklang.language as tl
+from blocklang.jit import JITFunction
 from tests.numerics import operand_kernels as kernels
 from tests.numerics.expected import compare, converted, exact, extreme, operate, shifted, wrapped
 from tests.numerics.kernels import OPERATORS
@@ -201,3 +202,14 @@ def test_addresses_that_wrap(name: str, start: int) -> None:
     assert_same_bits(result[extent : 2 * extent], np.where(by < 100, x[centre + by], -1).astype(np.int32))
     scattered = result[2 * extent :]
     assert_same_bits(scattered[centre + by], np.arange(extent, dtype=np.int32))
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+@pytest.mark.parametrize("block", [8, 64, 1024])
+def test_blocks_of_addresses_compare(interpret: bool, block: int) -> None:
+    """Where all that differs between the lanes of two blocks of addresses is the same, too."""
+    n = block - 3
+    out = np.full(9, 7, np.int32)
+    kernel = JITFunction(kernels.equal_addresses.fn, interpret=interpret)
+    kernel[(4,)](np.zeros(64, np.float32), out, n, 1000, B=block)
+    assert out.tolist() == [block] * 4 + [sum(i % 3 == 2 for i in range(n))] * 4 + [7]
