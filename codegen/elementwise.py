@@ -361,8 +361,8 @@ def _compare(c: Context, op: Operation, args: list[str]) -> str:
 
 
 def _compare_addresses(c: Context, code: str, lhs: str, rhs: str) -> str:
-    """Lane by lane: where the lanes' parts of two vectors of addresses cancel, LLVM 22 makes of their comparison
-    one of scalars, and fails.
+    """Lane by lane: where the lanes' parts of two vectors of addresses cancel, LLVM 22 compares scalars in
+    their place, and fails.
     """
     mask = "poison"
     for lane in range(c.width):
