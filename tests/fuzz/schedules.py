@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 
 from blocklang.analysis.memory_hazards import has_atomic
-from blocklang.ir.core import Kernel
+from blocklang.ir.core import Kernel, Operation
 from blocklang.ir.types import BlockType, ScalarType, element_type
 from blocklang.ops.tile import Contract, Iterate
 from blocklang.passes.schedule import (
@@ -18,6 +18,7 @@ from blocklang.passes.schedule import (
     choose_schedule,
     is_producer,
     is_root,
+    is_running,
 )
 from blocklang.target import Target
 
@@ -44,6 +45,8 @@ class PerturbedSchedule:
                 schedule.contracts[label] = self._contract(label, op, target, schedule.contracts[label])
             elif isinstance(op, Iterate):
                 label = labels.of(op)
+                if _reads_a_running_value(op):  # its loops take whole groups, along the axis of the scan
+                    continue
                 if label in schedule.loops:  # others are computed where they are read
                     schedule.loops[label] = self._loop(label, op, schedule.loops[label])
                 if not is_root(op):
@@ -86,6 +89,20 @@ class PerturbedSchedule:
                 )
             elif schedule.kept.get(label, "").startswith("dear") and draw > 0.7:
                 del schedule.kept[label]
+
+
+def _reads_a_running_value(op: Iterate) -> bool:
+    """True if `op`, or what it may compute in its own loops, scans lanes as they come."""
+    stack: list[Operation | None] = [op]
+    seen: set[Operation] = set()
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Iterate) and current not in seen:
+            seen.add(current)
+            if is_running(current):
+                return True
+            stack += [value.defining_op for value in current.inputs]
+    return False
 
 
 def _is_float_sum(op: Iterate) -> bool:
