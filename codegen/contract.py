@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from blocklang.codegen.elementwise import Context, fused_multiply_add
 from blocklang.codegen.emitter import llvm_scalar, llvm_type
+from blocklang.codegen.lanes import CACHE_LINE
 from blocklang.codegen.loops import RegionEmitter
 from blocklang.codegen.tile_product import tile_product
 from blocklang.ir.core import Operation
@@ -20,7 +21,6 @@ from blocklang.ops.tile import ContractBuffers
 
 Cells = dict[tuple[int, int], str]  # the register of each row and vector of columns of a tile
 
-LINE_BYTES = 64
 UNROLL = 4  # steps of k per round: enough to hide the loop's own instructions
 
 
@@ -76,7 +76,7 @@ class _Product:
         zero = self.context.number(self.element, 0.0 if self.element.is_float else 0)
         starts = {c: zero if from_zero else self.load(places[c], masks[c[1]]) for c in cells}
         # Every register tile fetches a share of the next panel, one line a round.
-        panel_bytes, share_bytes = self.depth * self.panel * self.size, self.depth // UNROLL * LINE_BYTES
+        panel_bytes, share_bytes = self.depth * self.panel * self.size, self.depth // UNROLL * CACHE_LINE
         ahead = emit.offset(b, emit.add(emit.mul(number, share_bytes), panel_bytes))
         sums = self.sums(starts, rows, vectors, a, b, ahead)
         for cell, text in sums.items():
@@ -165,9 +165,9 @@ class _Product:
         emit = self.emit
         emit.declarations["llvm.prefetch.p0"] = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
         following = emit.offset(a, emit.add(emit.mul(k, rows * self.size), rows * self.depth * self.size))
-        for start in range(0, rows * UNROLL * self.size, LINE_BYTES):
+        for start in range(0, rows * UNROLL * self.size, CACHE_LINE):
             emit.do(f"call void @llvm.prefetch.p0(ptr {emit.offset(following, start)}, i32 0, i32 3, i32 1)")
-        piece = emit.offset(ahead, emit.mul(k, LINE_BYTES // UNROLL))
+        piece = emit.offset(ahead, emit.mul(k, CACHE_LINE // UNROLL))
         emit.do(f"call void @llvm.prefetch.p0(ptr {piece}, i32 0, i32 2, i32 1)")
 
     def at(self, k: str, step: int) -> Callable[[str, int, int], str]:

@@ -11,6 +11,7 @@ from blocklang.ir.core import Operation, Region, Value
 from blocklang.ir.types import ScalarType
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import Add, Cast, Mul, Sub
+from blocklang.ops.tile import BufferOp, Lanes, Read, Write
 
 
 class IndexSteps:
@@ -70,3 +71,17 @@ def _combine(op: Operation, known: dict[Value, int | None]) -> int | None:
                 if isinstance(factor.defining_op, Constant) and step is not None:
                     return int(factor.defining_op.value) * step
     return None
+
+
+def crosses_rows(loop: Lanes) -> bool:
+    """True if neighbouring lanes of a loop lie in different rows of a buffer that it reads or writes, one of
+    row-major elements.
+    """
+    lane = loop.body.args[0]
+    accesses = [op for op in loop.body.walk() if isinstance(op, (Read, Write))]
+    return any(lane in op.indices[:-1] and not _has_panels(op.buffer) for op in accesses)
+
+
+def _has_panels(buffer: Value) -> bool:
+    op = buffer.defining_op
+    return isinstance(op, BufferOp) and op.panel > 0

@@ -49,7 +49,8 @@ becomes
 
 `(row < rows) & (col < cols)` is such a mask: along the row its first half is one number. The main loop then
 has no mask at all, and the other one little to compute: where the mask is false, what is loaded is known.
-Loops that do nothing without the mask have no second version.
+Loops that do nothing without the mask have no second version. Loops whose lanes lie apart in a buffer stay as
+they are: several rows are turned at once there, each with its own mask.
 
 Requires: level placed; ranges of the loop's own index have become its bounds (`narrow_loops`).
 Keeps: all results; every effect and its order.
@@ -57,6 +58,7 @@ Keeps: all results; every effect and its order.
 
 from __future__ import annotations
 
+from blocklang.analysis.index_steps import crosses_rows
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Kernel, Region, Value
 from blocklang.ir.rewriting import clone_operation
@@ -73,7 +75,7 @@ def unswitch_masks(kernel: Kernel) -> None:
     """Give every loop over lanes of a placed kernel a version without the masks that its lanes share."""
     assert kernel.level == "placed"
     for loop in [op for op in kernel.walk() if isinstance(op, Lanes) and not op.general]:
-        shared = _shared_masks(loop)
+        shared = [] if crosses_rows(loop) else _shared_masks(loop)
         if shared:
             _unswitch(loop, shared)
 

@@ -58,7 +58,7 @@ Keeps: all results; every effect and its order.
 
 from __future__ import annotations
 
-from blocklang.analysis.index_steps import IndexSteps
+from blocklang.analysis.index_steps import IndexSteps, crosses_rows
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.rewriting import clone_operation
@@ -75,7 +75,7 @@ def version_strides(kernel: Kernel) -> None:
     assert kernel.level == "placed"
     for loop in [op for op in kernel.walk() if isinstance(op, Lanes) and not op.general]:
         strides = _run_time_strides(loop)
-        if strides:
+        if strides and not crosses_rows(loop):
             _version(loop, strides)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from benchmarks.limits import Limits
 from benchmarks.markdown import to_markdown
 from benchmarks.measuring import LEAST_SAMPLES, Sample, take_turns
+from benchmarks.native import absence_of_compiler
 from benchmarks.peers import OURS, environment_for
 from benchmarks.plot import write_plot
 from benchmarks.pool import PeerFailure, Pool
@@ -158,3 +161,16 @@ def test_plot_without_matplotlib(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     with pytest.raises(UsageError, match="needs matplotlib"):
         write_plot(report(result(numpy=0.008)), tmp_path / "plot.svg")
+
+
+@pytest.mark.skipif(absence_of_compiler() is not None, reason="there is no gcc that compiles the C sources")
+def test_a_c_library_leaves_the_arithmetic_of_its_process_alone() -> None:
+    """Subnormals stay, in a process that has loaded one."""
+    program = (
+        "from benchmarks.native import compile_c; compile_c('launch'); "
+        "import numpy as np; print(np.float32(1e-40) * np.float32(0.5) > 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=Path(__file__).parents[2]
+    )
+    assert done.stdout.strip() == "True", done.stderr
