@@ -12,7 +12,7 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -25,10 +25,13 @@ LLVM_STAGES = ("llvm_read", "llvm_passes", "llvm_code_generation")
 # Lines of LLVM IR from which on a module does without loop strength reduction. The addresses of long bodies
 # are a base, an index and a constant as they are written; it finds nothing better for them.
 LONG_MODULE = 1000
-# The pass has no other switch than an option of the process, and LLVM ends the process over one that it does
-# not know: it is used with the version that was tried.
-_SWITCH = "-disable-lsr"
-_HAS_SWITCH = llvm.llvm_version_info[0] == 22
+# These passes of the code generator have no other switch than an option of the process, and LLVM ends the
+# process over one that it does not know: they are used with the version that was tried.
+_HAS_SWITCHES = llvm.llvm_version_info[0] == 22
+_NO_STRENGTH_REDUCTION = "-disable-lsr"
+# Splits a wide load that reads what a narrower store just wrote. It asks for the size of every access of a
+# block and ends the process over a masked load, which has none (LLVM 22, an assertion).
+_NO_SPLIT_LOADS = "-x86-disable-avoid-SFB"
 _switch_lock = threading.Lock()
 
 
@@ -91,18 +94,30 @@ def optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
             passes.run(function, builder)
 
 
+def _switches(text: str, target: Target) -> list[str]:
+    """The passes of the code generator that this module goes without."""
+    switches = []
+    if text.count("\n") >= LONG_MODULE:
+        switches.append(_NO_STRENGTH_REDUCTION)
+    if target.triple.startswith("x86_64") and "@llvm.masked." in text:
+        switches.append(_NO_SPLIT_LOADS)
+    return switches
+
+
 @contextmanager
-def _without_strength_reduction(is_wanted: bool) -> Iterator[None]:
-    """Code is generated without loop strength reduction inside, by this thread."""
-    if not (is_wanted and _HAS_SWITCH):
+def _without(switches: Sequence[str]) -> Iterator[None]:
+    """Code is generated without these passes inside, by this thread."""
+    if not (switches and _HAS_SWITCHES):
         yield
         return
     with _switch_lock:
-        llvm.set_option("blocklang", f"{_SWITCH}=true")
+        for switch in switches:
+            llvm.set_option("blocklang", f"{switch}=true")
         try:
             yield
         finally:
-            llvm.set_option("blocklang", f"{_SWITCH}=false")
+            for switch in switches:
+                llvm.set_option("blocklang", f"{switch}=false")
 
 
 def compile_module(text: str, target: Target, *, assembly: bool = False) -> MachineCode:
@@ -118,7 +133,7 @@ def compile_module(text: str, target: Target, *, assembly: bool = False) -> Mach
     optimise(module, machine)
     times.append(time.perf_counter())
     optimised = str(module) if assembly else ""
-    with _without_strength_reduction(text.count("\n") >= LONG_MODULE):
+    with _without(_switches(text, target)):
         object_code = machine.emit_object(module)
         times.append(time.perf_counter())
         written = machine.emit_assembly(module) if assembly else ""

@@ -9,6 +9,7 @@ import pytest
 from blocklang.passes.schedule import choose_schedule
 from tests.fuzz.cases import Argument, Case, Memory, Pointer
 from tests.fuzz.execution import Check, Chooser, host_supports
+from tests.fuzz.schedules import PerturbedSchedule
 
 
 def assert_agrees(
@@ -421,3 +422,136 @@ def test_one_lane_of_a_constant_mask() -> None:
             arguments=(Pointer(memory=0, offset=0), Pointer(memory=1, offset=0)),
             memories=(Memory(element, 16, "small"), Memory(wide, 16, "small")),
         )
+
+
+def test_a_masked_load_that_reads_what_was_just_written() -> None:
+    """Code generation ended the process over the size of the masked load, which is unknown."""
+    assert_agrees(
+        """
+        kernel @fuzzed(
+          %p5: ptr<i8>, %s6: f8e5b16, %p7: ptr<i1>, %s8: i32, %p9: ptr<i16>, %p10: ptr<i16>, %s11: i8,
+          %p13: ptr<f32>, %p14: ptr<i64>, %p17: ptr<f32>, %s20: i32, %p21: ptr<f32>
+        ) {
+          %v0 = arange start=0, end=8 : block<8xi32>
+          %v1 = cast %v0 : block<8xi1>
+          %v2 = reduce %v1, combine="sum", axis=0 : i1
+          %v3 = constant value=1 : i32
+          %v4 = constant value=0 : i32
+          %v5 = constant value=1 : i32
+          %v6 = constant value=1 : block<100xi32>
+          %v7 = splat %s6 : block<100xf8e5b16>
+          %v8, %v9 = reduce_with %v6, %v7, axis=0 : i32, f8e5b16 {
+            (%a0: i32, %a1: f8e5b16, %a2: i32, %a3: f8e5b16):
+            %v10 = constant value=1 : i32
+            %v11 = umulhi %a0, %a0 : i32
+            %v12 = umulhi %v10, %v11 : i32
+            %v13 = constant value=1.0 : f8e4b15
+            %v14 = cast %v13 : f8e5b16
+            %v15 = mul %a1, %v14 : f8e5b16
+            yield %v12, %v15
+          }
+          %v16 = cast %v8 : u32
+          %v17 = constant value=64 : u32
+          %v18 = rem %v16, %v17 : u32
+          %v19 = offset %p5, %v18 : ptr<i8>
+          %v20 = program_id axis=0 : i32
+          %v21 = offset %p7, %s8 : ptr<i1>
+          %v22 = offset %v21, %v20 : ptr<i1>
+          %v23 = load %v22 : i1
+          %v24 = constant value=2 : i8
+          %v25 = load %v19, mask=%v23, other=%v24 : i8
+          %v26, %v27 = for %v4, %v3, %v5, %p5, %v25 : ptr<i8>, i8 {
+            (%i: i32, %q: ptr<i8>, %acc: i8):
+            %v28 = arange start=0, end=2 : block<2xi32>
+            %v29 = cast %v28 : block<2xi16>
+            %v30 = offset %p9, %v29 : block<2xptr<i16>>
+            %v31 = arange start=0, end=2 : block<2xi32>
+            %v32 = constant value=-1 : i32
+            %v33 = add %v31, %v32 : block<2xi32>
+            %v34 = offset %p10, %v33 : block<2xptr<i16>>
+            %v35 = arange start=0, end=2 : block<2xi32>
+            %v36 = cast %v35 : block<2xi8>
+            %v37 = cmp %s11, %v36, predicate="lt" : block<2xi1>
+            %v38 = arange start=1, end=3 : block<2xi32>
+            %v39 = cast %v38 : block<2xi1>
+            %v40 = map_elementwise %v39 : block<2xi1> {
+              (%x0: i1):
+              %v41 = constant value=false : i1
+              yield %v41
+            }
+            %v42 = xor %v37, %v40 : block<2xi1>
+            %v43 = load %v34, mask=%v42 : block<2xi16>
+            %v44 = constant value=1 : i16
+            %v45 = atomic_cas %v30, %v43, %v44 : block<2xi16>
+            %v46 = load %q, mask=%v2 : i8
+            %v47 = maximum %acc, %v46 : i8
+            store %q, %v47
+            yield %q, %v47
+          }
+          %v48 = constant value=1 : block<2xi32>
+          %v49 = constant value=1 : i32
+          %v50 = rem %v48, %v49 : block<2xi32>
+          %v51 = offset %p14, %v50 : block<2xptr<i64>>
+          %v52 = arange start=0, end=2 : block<2xi32>
+          %v53 = cast %v52 : block<2xi1>
+          %v54 = constant value=1 : i64
+          %v55 = load %v51, mask=%v53, other=%v54 : block<2xi64>
+          %v56 = constant value=64 : i64
+          %v57 = cmp %v55, %v56, predicate="lt" : block<2xi1>
+          %v58 = constant value=0 : i64
+          %v59 = cmp %v55, %v58, predicate="ge" : block<2xi1>
+          %v60 = offset %p13, %v55 : block<2xptr<f32>>
+          %v61 = and %v57, %v59 : block<2xi1>
+          %v62 = load %v60, mask=%v61 : block<2xf32>
+          %v63 = reduce %v62, combine="max", axis=0 : f32
+          %v64 = sub %v62, %v63 : block<2xf32>
+          %v65 = exp %v64 : block<2xf32>
+          %v66 = constant value=1 : block<2xu32>
+          %v67 = offset %p17, %v66 : block<2xptr<f32>>
+          %v68 = arange start=0, end=2 : block<2xi32>
+          %v69 = constant value=1 : i32
+          %v70 = add %v68, %v69 : block<2xi32>
+          %v71 = cmp %v70, %s20, predicate="le" : block<2xi1>
+          store %v67, %v65, mask=%v71
+          %v72 = cast %v55 : block<2xu64>
+          %v73 = constant value=64 : u64
+          %v74 = rem %v72, %v73 : block<2xu64>
+          %v75 = offset %p17, %v74 : block<2xptr<f32>>
+          %v76 = arange start=0, end=2 : block<2xi32>
+          %v77 = offset %p21, %v76 : block<2xptr<f32>>
+          %v78 = arange start=1000, end=1065 : block<65xi32>
+          %v79 = cast %v78 : block<65xf32>
+          %v80, %v81 = arg_reduce %v79, combine="min", axis=0 : f32, i32
+          %v82 = load %v77, mask=%v71, other=%v80 : block<2xf32>
+          store %v75, %v82
+          return
+        }
+        """,
+        arguments=(
+            Pointer(memory=0, offset=0),
+            3.0,
+            Pointer(memory=1, offset=0),
+            2,
+            Pointer(memory=2, offset=0),
+            Pointer(memory=3, offset=1),
+            1,
+            Pointer(memory=4, offset=0),
+            Pointer(memory=5, offset=0),
+            Pointer(memory=6, offset=0),
+            1,
+            Pointer(memory=7, offset=0),
+        ),
+        memories=(
+            Memory(element="i8", count=64, fill="special", seed=0, misaligned=0),
+            Memory(element="i1", count=64, fill="ramp", seed=991, misaligned=2),
+            Memory(element="i16", count=300, fill="ramp", seed=968, misaligned=0),
+            Memory(element="i16", count=65, fill="ramp", seed=913, misaligned=4),
+            Memory(element="f32", count=64, fill="special", seed=70, misaligned=0),
+            Memory(element="i64", count=300, fill="small", seed=706, misaligned=0),
+            Memory(element="f32", count=64, fill="special", seed=861, misaligned=0),
+            Memory(element="f32", count=64, fill="small", seed=0, misaligned=0),
+        ),
+        grid=(1,),
+        cpu="x86-64-v3",
+        schedule=PerturbedSchedule(seed=10742),
+    )
