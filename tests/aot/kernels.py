@@ -1,0 +1,35 @@
+"""Kernels of which the answer depends on what an ahead-of-time build must get right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import blocklang as bl
+import blocklang.language as tl
+
+
+@bl.jit
+def shift(x: Any, out: Any, n: Any, BLOCK: bl.constexpr) -> None:
+    """Twice the square of x, read twice, with stores between: arrays that overlap show."""
+    lanes = tl.arange(0, BLOCK)
+    for start in range(0, n, BLOCK):
+        mask = start + lanes < n
+        value = tl.load(x + start + lanes, mask, other=0.0)
+        tl.store(out + start + lanes, value * value, mask)
+        again = tl.load(x + start + lanes, mask, other=0.0)
+        tl.store(out + start + lanes, value * value + again * again, mask)
+
+
+@bl.jit
+def kinds(
+    out: Any, flag: Any, small: Any, word: Any, wide: Any, half: Any, brain: Any, x: Any, y: Any
+) -> None:
+    """One number of each kind of argument, as float64."""
+    tl.store(out, tl.where(flag, 1.0, 0.0))
+    tl.store(out + 1, small.to(tl.float64))
+    tl.store(out + 2, word.to(tl.float64))
+    tl.store(out + 3, wide.to(tl.float64))
+    tl.store(out + 4, half.to(tl.float64))
+    tl.store(out + 5, brain.to(tl.float64))
+    tl.store(out + 6, x.to(tl.float64))
+    tl.store(out + 7, y)
