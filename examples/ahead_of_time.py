@@ -13,7 +13,9 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_sample_image
@@ -92,15 +94,14 @@ for name, each in times.items():
 """
 
 
-def run(command: list[str | Path], **options: object) -> bytes:
+def run(command: Sequence[str | Path], **options: Any) -> bytes:
     """The standard output of a command that must succeed."""
-    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, check=True, **options)
-    return done.stdout
+    return subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, check=True, **options).stdout
 
 
 def build() -> None:
     """Make the library, the header and the wheel, and unpack the wheel where pip would."""
-    command = [sys.executable, "-m", "blocklang", "build", __file__, "-o", OUT, "--wheel"]
+    command: list[str | Path] = [sys.executable, "-m", "blocklang", "build", __file__, "-o", OUT, "--wheel"]
     print(run([*command, "--sig", "*u8,*fp32,i32", "-D", "BLOCK=4096"]).decode(), end="")
     (wheel,) = OUT.glob("grey-0.1.0-*.whl")
     with zipfile.ZipFile(wheel) as archive:

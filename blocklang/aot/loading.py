@@ -23,6 +23,7 @@ _INTEGERS = {
     for sign in ("", "u")
     for bits in (8, 16, 32, 64)
 }
+_LIMITS = {name: (int(np.iinfo(name).min), int(np.iinfo(name).max)) for name in _INTEGERS}
 _CTYPES: dict[str, Any] = _INTEGERS | {
     "bool": ctypes.c_bool,
     "float32": ctypes.c_float,
@@ -129,8 +130,7 @@ class Kernel:
                 raise self._wrong_type(argument.name, "a bool", value)
             return bool(value)
         if argument.dtype in _INTEGERS:
-            limits = np.iinfo(argument.dtype)
-            whole = self._integer(argument.name, value, int(limits.min), int(limits.max))
+            whole = self._integer(argument.name, value, *_LIMITS[argument.dtype])
             if whole % argument.multiple:
                 raise ValueError(
                     f"{self.name}() argument {argument.name!r}: expected a multiple of {argument.multiple}, "

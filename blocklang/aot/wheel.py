@@ -76,6 +76,16 @@ def check_wheel_tools(version: str) -> None:
         ) from None
 
 
+def check_types(prototype: Prototype) -> None:
+    """Refuse element types that no NumPy array has. Raises UsageError."""
+    for each in prototype.arguments:
+        if each.type.name == "f8e4b15":
+            raise UsageError(
+                f"argument {each.name!r} is of {each.type}, and there are no NumPy arrays of that type",
+                help="build without --wheel: C functions take the bits",
+            )
+
+
 def build_wheel(library: Library, directory: Path, version: str) -> Path:
     """Write the wheel of a library into `directory`; its path.
 
@@ -87,6 +97,7 @@ def build_wheel(library: Library, directory: Path, version: str) -> Path:
     from packaging.tags import platform_tags
 
     prototype = library.prototype
+    check_types(prototype)
     requirements = ["numpy>=1.25"]
     if any(each.dtype == "bfloat16" or each.dtype.startswith("float8") for each in prototype.arguments):
         requirements.append("ml_dtypes")

@@ -70,6 +70,10 @@ def build(
     reference = KernelReference.parse(file)
     function = find_function(reference)
     specialisation = specialise(function, types, constants, remedy="write them")
+    # A default that --sig leaves out is an argument too, of which nothing more is known than its type.
+    told = specialisation.signature.split(",")
+    texts = told[: len(types or ())] + [each.partition(":")[0] for each in told[len(types or ()) :]]
+    specialisation = function.specialise(texts, constants)
 
     from blocklang.aot.library import build_library  # loads LLVM
     from blocklang.aot.wheel import build_wheel, check_wheel_tools

@@ -27,6 +27,8 @@ BUILDS = {
         *("-D", "BLOCK_M=128", "-D", "BLOCK_N=128", "-D", "BLOCK_K=64", "-D", "GROUP_M=8"),
     ),
     "shift": (f"{KERNELS}:shift", "--sig", "*fp32,*fp32,i32", "-D", "BLOCK=64"),
+    "scaled": (f"{KERNELS}:scaled", "--sig", "*fp32"),
+    "count_up": (f"{KERNELS}:count_up", "--sig", "*i64,*i32,i64"),
     "kinds": (f"{KERNELS}:kinds", "--sig", "*fp64:16,i1,i8,u16,i64:16,fp16,bf16,fp32,fp64"),
 }
 

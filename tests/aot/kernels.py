@@ -33,3 +33,20 @@ def kinds(
     tl.store(out + 5, brain.to(tl.float64))
     tl.store(out + 6, x.to(tl.float64))
     tl.store(out + 7, y)
+
+
+@bl.jit
+def scaled(x: Any, factor: Any = 2.0, n: Any = 16, BLOCK: bl.constexpr = 32) -> None:  # type: ignore[assignment]
+    """x times factor, n elements."""
+    lanes = tl.arange(0, BLOCK)
+    tl.store(x + lanes, factor * tl.load(x + lanes, lanes < n), lanes < n)
+
+
+@bl.jit
+def count_up(total: Any, lock: Any, n: Any) -> None:
+    """Every program adds n to a sum, by an atomic and under a lock."""
+    tl.atomic_add(total, n)
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    tl.store(total + 1, tl.load(total + 1) + n)
+    tl.atomic_xchg(lock, 0)

@@ -255,6 +255,27 @@ for bad in [(out[1:], True, 0, 0, 0), (out, 1, 0, 0, 0), (out, True, 128, 0, 0),
     assert kinds.__name__ == "kinds"
 
 
+def test_arguments_with_a_default(build: Build, run_without_compiler: Run) -> None:
+    """They are arguments like others; that the default of n is a multiple of 16 binds nobody."""
+    code = """
+from scaled import scaled
+x = np.ones(32, np.float32)
+scaled(x, 0.5, 7, grid=1)
+print(x.sum())
+"""
+    assert run_without_compiler(build("scaled") / "site", code).split() == ["28.5"]
+
+
+def test_programs_that_synchronise(build: Build, run_without_compiler: Run) -> None:
+    code = """
+from count_up import count_up
+total, lock = np.zeros(2, np.int64), np.zeros(1, np.int32)
+count_up(total, lock, 3, grid=(50, 40, 30), num_threads=4)
+print(*total)
+"""
+    assert run_without_compiler(build("count_up") / "site", code).split() == ["180000", "180000"]
+
+
 def test_python_refuses_what_c_could_not(build: Build, run_without_compiler: Run) -> None:
     code = """
 from add import add
