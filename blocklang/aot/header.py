@@ -32,6 +32,7 @@ def write_header(prototype: Prototype, levels: Sequence[str]) -> str:
 
 def _lines(prototype: Prototype, levels: Sequence[str]) -> Iterator[str]:
     name = prototype.name
+    given = parameters(prototype, [argument.c_name for argument in prototype.arguments])
     guard = f"BLOCKLANG_{name.upper()}_H"
     yield f"/* {name}: made by `blocklang build` from {prototype.origin}. */"
     yield f"#ifndef {guard}"
@@ -50,11 +51,11 @@ def _lines(prototype: Prototype, levels: Sequence[str]) -> Iterator[str]:
     yield "#endif"
     yield ""
     yield from _comment(_description(prototype))
-    yield f"int {name}({parameters(prototype)});"
+    yield f"int {name}({given});"
     yield ""
     if prototype.may_alias:
         yield from _comment(_RESTRICT.format(name=name).splitlines())
-        yield f"int {name}_restrict({parameters(prototype)});"
+        yield f"int {name}_restrict({given});"
         yield ""
     yield from _comment([f"What a status that {name} returned means, in English. Never NULL."])
     yield f"const char *{name}_strerror(int status);"

@@ -5,6 +5,8 @@
    threads may call at once, and a forked child may call too. The layout of slots, grid and scratch memory is that
    of blocklang/abi.py.
 
+   Every function and variable is called blocklang_..., as no kernel may be: static names are the assembler's too.
+
    What each bit of CPUID means: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2A, CPUID,
    and volume 1, 13.3 (XCR0). Which features a level has: System V ABI, AMD64 supplement, table 3.1. */
 #define _GNU_SOURCE
@@ -54,12 +56,12 @@ struct job {
     const int32_t *grid;
 };
 
-static const struct version *chosen; /* NULL if the library has nothing for this CPU */
+static const struct version *blocklang_chosen; /* NULL if the library has nothing for this CPU */
 
-static bool has(uint32_t word, uint32_t bits) { return (word & bits) == bits; }
+static bool blocklang_has(uint32_t word, uint32_t bits) { return (word & bits) == bits; }
 
 /* n of the highest x86-64-vn whose features CPU and operating system offer. */
-static int level_of_cpu(void)
+static int blocklang_level_of_cpu(void)
 {
 #if defined(__x86_64__)
     uint32_t a, b, c, d, extended = 0, leaf7 = 0, saved = 0, high;
@@ -70,17 +72,17 @@ static int level_of_cpu(void)
         extended = c;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
         leaf7 = b;
-    if (has(basic, 1u << 27)) /* OSXSAVE: XGETBV may be asked which registers the system saves */
+    if (blocklang_has(basic, 1u << 27)) /* OSXSAVE: XGETBV may be asked which registers the system saves */
         __asm__ volatile("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
     /* SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT; LAHF */
-    if (!has(basic, 1u | 1u << 9 | 1u << 13 | 1u << 19 | 1u << 20 | 1u << 23) || !has(extended, 1u))
+    if (!blocklang_has(basic, 1u | 1u << 9 | 1u << 13 | 1u << 19 | 1u << 20 | 1u << 23) || !blocklang_has(extended, 1u))
         return 1;
     /* FMA, MOVBE, AVX, F16C; LZCNT; BMI1, AVX2, BMI2; XMM and YMM registers */
-    if (!has(basic, 1u << 12 | 1u << 22 | 1u << 28 | 1u << 29) || !has(extended, 1u << 5) ||
-        !has(leaf7, 1u << 3 | 1u << 5 | 1u << 8) || !has(saved, 0x06))
+    if (!blocklang_has(basic, 1u << 12 | 1u << 22 | 1u << 28 | 1u << 29) || !blocklang_has(extended, 1u << 5) ||
+        !blocklang_has(leaf7, 1u << 3 | 1u << 5 | 1u << 8) || !blocklang_has(saved, 0x06))
         return 2;
     /* AVX-512 F, DQ, CD, BW, VL; mask and ZMM registers */
-    if (!has(leaf7, 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31) || !has(saved, 0xe6))
+    if (!blocklang_has(leaf7, 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31) || !blocklang_has(saved, 0xe6))
         return 3;
     return 4;
 #else
@@ -89,7 +91,7 @@ static int level_of_cpu(void)
 }
 
 /* n of the level that BLOCKLANG_CPU names; `none` if it names none, -1 if it is no level. */
-static int level_asked_for(int none)
+static int blocklang_level_asked_for(int none)
 {
     static const char *const names[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
     const char *name = getenv("BLOCKLANG_CPU");
@@ -102,9 +104,9 @@ static int level_asked_for(int none)
 }
 
 /* The best version, of ascending levels, that this CPU runs and BLOCKLANG_CPU allows. */
-static const struct version *choose(const struct version *versions, int count)
+static const struct version *blocklang_choose(const struct version *versions, int count)
 {
-    int cpu = level_of_cpu(), asked = level_asked_for(cpu);
+    int cpu = blocklang_level_of_cpu(), asked = blocklang_level_asked_for(cpu);
     const struct version *best = NULL;
     if (asked > cpu) /* what was asked for would end in an illegal instruction */
         return NULL;
@@ -116,7 +118,7 @@ static const struct version *choose(const struct version *versions, int count)
 
 /* Zeroed scratch memory with the launch's number before it, and in *memory what is to be freed. Tables that
    programs share are empty if they bear another number, and zero is another. */
-static void *new_scratch(size_t bytes, void **memory)
+static void *blocklang_new_scratch(size_t bytes, void **memory)
 {
     char *start = *memory = calloc(1, bytes + 2 * ALIGNMENT);
     if (!start)
@@ -129,7 +131,7 @@ static void *new_scratch(size_t bytes, void **memory)
 }
 
 /* Take chunks until none is left. They start in ascending order, so a program may wait for any lower one. */
-static void drain(struct job *job, void *scratch)
+static void blocklang_drain(struct job *job, void *scratch)
 {
     for (;;) {
         int64_t begin = atomic_fetch_add(&job->next, job->chunk);
@@ -140,17 +142,17 @@ static void drain(struct job *job, void *scratch)
     }
 }
 
-static void *help(void *given)
+static void *blocklang_help(void *given)
 {
     struct job *job = given;
-    void *memory, *scratch = new_scratch(job->scratch_bytes, &memory);
+    void *memory, *scratch = blocklang_new_scratch(job->scratch_bytes, &memory);
     if (scratch) /* otherwise the others do its part */
-        drain(job, scratch);
+        blocklang_drain(job, scratch);
     free(memory);
     return NULL;
 }
 
-static int allowed_cpus(void)
+static int blocklang_allowed_cpus(void)
 {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0)
@@ -159,7 +161,7 @@ static int allowed_cpus(void)
     return online > 0 && online < MAXIMUM_THREADS ? (int)online : 1;
 }
 
-static int64_t now(void)
+static int64_t blocklang_now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -167,7 +169,7 @@ static int64_t now(void)
 }
 
 /* Run what is left of the job on this thread and up to `threads - 1` more, and wait for all. */
-static void spread(struct job *job, int threads, void *scratch)
+static void blocklang_spread(struct job *job, int threads, void *scratch)
 {
     pthread_t helpers[MAXIMUM_THREADS];
     int64_t programs = job->total - job->next;
@@ -183,18 +185,18 @@ static void spread(struct job *job, int threads, void *scratch)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int started = 0;
-    while (started < threads - 1 && pthread_create(&helpers[started], NULL, help, job) == 0)
+    while (started < threads - 1 && pthread_create(&helpers[started], NULL, blocklang_help, job) == 0)
         started++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    drain(job, scratch);
+    blocklang_drain(job, scratch);
     while (started > 0)
         pthread_join(helpers[--started], NULL);
 }
 
-static int launch(int alias, const void *arguments, const int32_t grid[3], int32_t threads)
+static int blocklang_launch(int alias, const void *arguments, const int32_t grid[3], int32_t threads)
 {
     int64_t total;
-    if (!chosen)
+    if (!blocklang_chosen)
         return BLOCKLANG_ERROR_CPU;
     if (threads < 0)
         return BLOCKLANG_ERROR_THREADS;
@@ -205,29 +207,29 @@ static int launch(int alias, const void *arguments, const int32_t grid[3], int32
     if (__builtin_mul_overflow((int64_t)grid[0] * grid[1], (int64_t)grid[2], &total))
         return BLOCKLANG_ERROR_GRID;
     struct job job = {.total = total,
-                      .run = chosen->entries[alias],
-                      .scratch_bytes = chosen->scratch_bytes[alias],
+                      .run = blocklang_chosen->entries[alias],
+                      .scratch_bytes = blocklang_chosen->scratch_bytes[alias],
                       .arguments = arguments,
                       .grid = grid};
-    void *memory, *scratch = new_scratch(job.scratch_bytes, &memory);
+    void *memory, *scratch = blocklang_new_scratch(job.scratch_bytes, &memory);
     if (!scratch)
         return BLOCKLANG_ERROR_MEMORY;
     /* The first program tells whether the others are worth more threads. */
-    int64_t start = now();
+    int64_t start = blocklang_now();
     job.run(arguments, grid, 0, 1, scratch);
-    double expected = (double)(now() - start) * (double)(total - 1);
+    double expected = (double)(blocklang_now() - start) * (double)(total - 1);
     job.next = 1;
     if (threads == 0)
-        threads = allowed_cpus();
+        threads = blocklang_allowed_cpus();
     if (total > 1 && (threads == 1 || expected < WAKE_NS))
         job.run(arguments, grid, 1, total, scratch);
     else if (total > 1)
-        spread(&job, threads, scratch);
+        blocklang_spread(&job, threads, scratch);
     free(memory);
     return BLOCKLANG_OK;
 }
 
-static const char *status_text(int status)
+static const char *blocklang_status_text(int status)
 {
     switch (status) {
     case BLOCKLANG_OK:

@@ -80,7 +80,7 @@ def build_library(
     check_name(name)
     linker = find_linker()
     make_directory(directory)
-    _refuse_events(kernel)
+    _refuse_events(kernel, options)
     ascending = [level for level in (HOST, *LEVELS) if level in levels]
     first = _compile(kernel, name, ascending[0], ALIASES[0], options)
     prototype = describe(name, kernel, first.abi, constants, origin, document)
@@ -131,18 +131,23 @@ def _link(
     return output
 
 
-def _refuse_events(kernel: Kernel) -> None:
+def _refuse_events(kernel: Kernel, options: CompileOptions) -> None:
+    """Refuse what would be printed or raised by the thread that launches."""
     for op in kernel.walk():
-        if isinstance(op, Event):
-            what, remedy = ("a print", "take it out") if isinstance(op, DevicePrint) else _CHECK
+        if isinstance(op, DevicePrint):
             raise CompilationError(
-                f"{what} cannot be built ahead of time: the library has nobody to report to",
+                "a print cannot be built ahead of time: the library has nobody to print for it",
                 location=op.location,
-                help=remedy,
+                help="take it out",
             )
-
-
-_CHECK = ("an assertion or a check", "build without BLOCKLANG_DEBUG and debug=True, which add it")
+    asserting = (op for op in kernel.walk() if isinstance(op, Event))
+    first = next(asserting, None)
+    if first is not None or options.checks or options.nan or options.poison:
+        raise CompilationError(
+            "checks and assertions cannot be built ahead of time: the library has nobody to report to",
+            location=kernel.location if first is None else first.location,
+            help="build without BLOCKLANG_DEBUG and debug=True, which add them",
+        )
 
 
 def make_directory(directory: Path) -> None:

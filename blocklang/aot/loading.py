@@ -163,7 +163,7 @@ class Kernel:
                 f"{place}: expected an array that can be written, got a read-only one; pass a copy"
             )
         address = int(value.__array_interface__["data"][0])
-        if value.size and address % argument.multiple:
+        if address % argument.multiple:
             promised = argument.multiple > value.itemsize
             raise ValueError(
                 f"{place}: expected an address that is a multiple of {argument.multiple}, got "

@@ -25,8 +25,11 @@ _WORDS = """
     wchar_t while xor xor_eq
 """
 _C_WORDS = frozenset(_WORDS.split())
-# Names that the functions use themselves.
-_TAKEN = frozenset({"grid_x", "grid_y", "grid_z", "num_threads", "grid", "slots", "launch"})
+# Parameters that every function has, in C or in Python.
+_TAKEN = frozenset({"grid_x", "grid_y", "grid_z", "num_threads", "grid"})
+
+
+_OF_PACKAGE = frozenset({"cpu_level"})
 
 
 class Argument(NamedTuple):
@@ -113,7 +116,24 @@ def check_name(name: str) -> str:
             f"{name!r} cannot be the name of a function in C and in Python",
             help="choose another with --name: an ASCII letter, then letters, digits and _; no word of C",
         )
+    owner = None
+    if name in _OF_PACKAGE or name.startswith("blocklang_"):
+        owner = "what is built around it"
+    elif _is_in_c_library(name):
+        owner = "the C library"
+    if owner is not None:
+        raise UsageError(
+            f"{name!r} is a name of {owner}", help=f"choose another with --name, such as my_{name}"
+        )
     return name
+
+
+def _is_in_c_library(name: str) -> bool:
+    """Exporting `exp` would give it to everybody in the process who wants that of libm."""
+    import ctypes.util
+
+    libraries = (None, ctypes.util.find_library("m"))
+    return any(hasattr(ctypes.CDLL(library), name) for library in libraries)
 
 
 def describe(

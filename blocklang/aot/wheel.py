@@ -160,11 +160,9 @@ def _module(prototype: Prototype) -> Iterator[str]:
     yield ""
     yield f"from {name}._loading import Argument, Grid, Kernel"
     yield ""
-    constants = {key: value for key, value in prototype.constants.items() if key != name}
+    taken = (name, "cpu_level", "_kernel")
+    constants = {key: value for key, value in prototype.constants.items() if key not in taken}
     yield f"__all__ = {json.dumps([name, 'cpu_level', *constants])}"
-    yield ""
-    for constant, value in constants.items():
-        yield f"{constant} = {value!r}"
     yield ""
     yield "_kernel = Kernel("
     yield f'    Path(__file__).with_name("lib{name}.so"),'
@@ -193,6 +191,10 @@ def _module(prototype: Prototype) -> Iterator[str]:
     yield "def cpu_level() -> str | None:"
     yield '    """The CPU level whose code runs; None: none for this CPU. BLOCKLANG_CPU lowers it."""'
     yield "    return _kernel.cpu_level"
+    yield ""
+    yield ""
+    for constant, value in constants.items():  # last, as one may be called as what is imported
+        yield f"{constant} = {value!r}"
 
 
 def _hint(argument: Argument) -> str:

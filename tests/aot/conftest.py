@@ -28,6 +28,8 @@ BUILDS = {
     ),
     "shift": (f"{KERNELS}:shift", "--sig", "*fp32,*fp32,i32", "-D", "BLOCK=64"),
     "scaled": (f"{KERNELS}:scaled", "--sig", "*fp32"),
+    "doubled": (f"{KERNELS}:doubled", "--sig", "*bf16,i32", "-D", "BLOCK=16"),
+    "spread": (f"{KERNELS}:spread", "--sig", "*i32,i32", "-D", "np=10", "-D", "Kernel=3"),
     "count_up": (f"{KERNELS}:count_up", "--sig", "*i64,*i32,i64"),
     "kinds": (f"{KERNELS}:kinds", "--sig", "*fp64:16,i1,i8,u16,i64:16,fp16,bf16,fp32,fp64"),
 }
@@ -49,6 +51,8 @@ import numpy as np
 @pytest.fixture(scope="session")
 def linker() -> list[str]:
     """The C compiler."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("libraries are built on Linux only")
     try:
         return find_linker()
     except UsageError as error:

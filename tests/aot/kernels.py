@@ -43,6 +43,19 @@ def scaled(x: Any, factor: Any = 2.0, n: Any = 16, BLOCK: bl.constexpr = 32) -> 
 
 
 @bl.jit
+def doubled(x: Any, n: Any, BLOCK: bl.constexpr) -> None:
+    """2 x, in place."""
+    lanes = tl.arange(0, BLOCK)
+    tl.store(x + lanes, 2 * tl.load(x + lanes, lanes < n), lanes < n)
+
+
+@bl.jit
+def spread(linux: Any, memcpy: Any, np: bl.constexpr, Kernel: bl.constexpr) -> None:
+    """Its names are those of functions, macros and imports of what is generated around it."""
+    tl.store(linux, memcpy * np + Kernel)
+
+
+@bl.jit
 def count_up(total: Any, lock: Any, n: Any) -> None:
     """Every program adds n to a sum, by an atomic and under a lock."""
     tl.atomic_add(total, n)

@@ -39,14 +39,14 @@ static int answer(unsigned *a, unsigned *b, unsigned *c, unsigned *d, unsigned o
 int main(void)
 {
     static const unsigned words[] = {1, 0x80000001, 7};
-    printf("none %d\\n", level_of_cpu());
+    printf("none %d\\n", blocklang_level_of_cpu());
     for (int i = 0; i < 3; i++)
         for (int bit = 0; bit < 32; bit++) {
             word = words[i];
             missing = 1u << bit;
-            printf("%x.%d %d\\n", word, bit, level_of_cpu());
+            printf("%x.%d %d\\n", word, bit, blocklang_level_of_cpu());
         }
-    (void)&choose, (void)&launch, (void)&status_text;
+    (void)&blocklang_choose, (void)&blocklang_launch, (void)&blocklang_status_text;
     return 0;
 }
 """

@@ -266,6 +266,35 @@ print(x.sum())
     assert run_without_compiler(build("scaled") / "site", code).split() == ["28.5"]
 
 
+def test_arrays_of_bfloat16(build: Build, run_without_compiler: Run) -> None:
+    code = """
+import ml_dtypes
+from doubled import doubled
+x = np.arange(9).astype(ml_dtypes.bfloat16)
+doubled(x, 9, grid=1)
+print(x.astype(float).sum())
+try:
+    doubled(x.view(np.uint16), 9, grid=1)
+except TypeError as error:
+    print(error)
+"""
+    assert run_without_compiler(build("doubled") / "site", code).splitlines() == [
+        "72.0",
+        "doubled() argument 'x': expected an array of bfloat16, got one of uint16; "
+        "convert it, for instance with x.astype('bfloat16')",
+    ]
+
+
+def test_names_that_are_used_around_it(build: Build, run_without_compiler: Run) -> None:
+    code = """
+import spread
+out = np.zeros(1, np.int32)
+spread.spread(out, 7, grid=1)
+print(*out, spread.np, spread.Kernel)
+"""
+    assert run_without_compiler(build("spread") / "site", code).split() == ["73", "10", "3"]
+
+
 def test_programs_that_synchronise(build: Build, run_without_compiler: Run) -> None:
     code = """
 from count_up import count_up

@@ -25,6 +25,15 @@ def test_names_that_no_function_can_have(name: str) -> None:
         check_name(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "owner"),
+    [("exp", "C library"), ("write", "C library"), ("cpu_level", "around"), ("blocklang_launch", "around")],
+)
+def test_names_that_others_have(name: str, owner: str) -> None:
+    with pytest.raises(UsageError, match=owner):
+        check_name(name)
+
+
 def test_cc_names_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", f"{sys.executable} -m something")
     assert find_linker() == [sys.executable, "-m", "something"]

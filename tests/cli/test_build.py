@@ -45,6 +45,11 @@ def test_mistakes(golden: GoldenCheck, name: str, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_debug_mode(golden: GoldenCheck, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("BLOCKLANG_DEBUG", "1")
+    golden("build_debug.txt", answer(["one.py", *SIG, "-o", str(tmp_path)]))
+
+
 def test_no_directory(golden: GoldenCheck) -> None:
     golden("build_no_directory.txt", answer(["one.py", *SIG]))
 
