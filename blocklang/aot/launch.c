@@ -1,11 +1,12 @@
 /* The launcher of a library that `blocklang build` makes: the entries of the compiled kernel stand behind it.
 
-   It chooses the CPU level when the library is loaded, gives every thread scratch memory of its own, and spreads
-   the programs over threads. Nothing is kept between two calls but the choice of the level, so any number of
-   threads may call at once, and a forked child may call too. The layout of slots, grid and scratch memory is that
-   of blocklang/abi.py.
+   It chooses the CPU level when the library is loaded, gives every thread scratch memory of its own, and
+   spreads the programs over threads. Nothing is kept between two calls but the choice of the level, so any
+   number of threads may call at once, and a forked child may call too. The layout of slots, grid and scratch
+   memory is that of blocklang/abi.py.
 
-   Every function and variable is called blocklang_..., as no kernel may be: static names are the assembler's too.
+   Every function and variable is called blocklang_..., as no kernel may be: static names are the assembler's
+   too.
 
    What each bit of CPUID means: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2A, CPUID,
    and volume 1, 13.3 (XCR0). Which features a level has: System V ABI, AMD64 supplement, table 3.1. */
@@ -34,7 +35,7 @@ enum {
     ALIGNMENT = 64,          /* of scratch memory; as many bytes before it hold the launch's number */
     MAXIMUM_THREADS = 256,   /* beyond the CPUs they only cost memory */
     CHUNKS_PER_THREAD = 16,
-    WAKE_NS = 100000         /* a shorter rest is not worth starting threads */
+    WAKE_NS = 500000         /* a shorter rest is not worth starting threads, which a busy machine delays */
 };
 
 typedef void entry(const void *arguments, const int32_t *grid, int64_t begin, int64_t end, void *scratch);
@@ -75,14 +76,16 @@ static int blocklang_level_of_cpu(void)
     if (blocklang_has(basic, 1u << 27)) /* OSXSAVE: XGETBV may be asked which registers the system saves */
         __asm__ volatile("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
     /* SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT; LAHF */
-    if (!blocklang_has(basic, 1u | 1u << 9 | 1u << 13 | 1u << 19 | 1u << 20 | 1u << 23) || !blocklang_has(extended, 1u))
+    if (!blocklang_has(basic, 1u | 1u << 9 | 1u << 13 | 1u << 19 | 1u << 20 | 1u << 23) ||
+        !blocklang_has(extended, 1u))
         return 1;
     /* FMA, MOVBE, AVX, F16C; LZCNT; BMI1, AVX2, BMI2; XMM and YMM registers */
     if (!blocklang_has(basic, 1u << 12 | 1u << 22 | 1u << 28 | 1u << 29) || !blocklang_has(extended, 1u << 5) ||
         !blocklang_has(leaf7, 1u << 3 | 1u << 5 | 1u << 8) || !blocklang_has(saved, 0x06))
         return 2;
     /* AVX-512 F, DQ, CD, BW, VL; mask and ZMM registers */
-    if (!blocklang_has(leaf7, 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31) || !blocklang_has(saved, 0xe6))
+    if (!blocklang_has(leaf7, 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31) ||
+        !blocklang_has(saved, 0xe6))
         return 3;
     return 4;
 #else

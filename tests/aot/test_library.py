@@ -410,14 +410,14 @@ from matmul import matmul
 
 def product(seed):
     random = np.random.default_rng(seed)
-    a, b = random.random((300, 200), np.float32), random.random((200, 260), np.float32)
-    alone, out = np.zeros((2, 300, 260), np.float32)
-    sizes = (300, 260, 200, 200, 1, 260, 1, 260, 1)
-    matmul(a, b, alone, *sizes, grid=9, num_threads=1)
+    a, b = random.random((600, 400), np.float32), random.random((400, 520), np.float32)
+    alone, out = np.zeros((2, 600, 520), np.float32)
+    sizes = (600, 520, 400, 400, 1, 520, 1, 520, 1)
+    matmul(a, b, alone, *sizes, grid=25, num_threads=1)
     same = 0
     for _ in range(20):
         out[:] = 0
-        matmul(a, b, out, *sizes, grid=9, num_threads=2)
+        matmul(a, b, out, *sizes, grid=25, num_threads=2)
         same += out.tobytes() == alone.tobytes()
     return same
 
