@@ -1,6 +1,7 @@
 """The one memory layout: how a launch hands arguments, grid and scratch memory to machine code.
 
-`codegen` emits functions of this form and `runtime` calls them; they meet here and nowhere else.
+`codegen` emits functions of this form; `runtime` and the launcher of `aot` call them. They meet here and
+nowhere else.
 
 The entry of a compiled kernel is
 

@@ -2,6 +2,7 @@
 
     group       errors become messages and exit statuses
     stages      `ir`, `llvm`, `asm`
+    build       libraries, headers and wheels
     explain     how each line of a kernel runs, and why
     kernels     which kernel is meant, and for which types and constants
     signature   `--sig` and `-D`
@@ -23,6 +24,7 @@ from __future__ import annotations
 import click
 
 from blocklang.cli.bench import bench
+from blocklang.cli.build import build
 from blocklang.cli.cache import cache
 from blocklang.cli.devices import mapped_devices
 from blocklang.cli.doctor import examine, version_of
@@ -98,5 +100,5 @@ def doctor() -> None:
     examine()
 
 
-for command in (*COMMANDS, explain, profile, bench, cache):
+for command in (*COMMANDS, explain, build, profile, bench, cache):
     main.add_command(command)

@@ -21,6 +21,7 @@ from blocklang.cli.signature import ArgumentType
 from blocklang.diagnostics import UsageError
 from blocklang.ir import Kernel
 from blocklang.jit import JITFunction, Launch, record_launches
+from blocklang.jit.specialisation import Specialisation
 
 
 class _LaunchFound(BaseException):
@@ -70,6 +71,12 @@ def find_specialised(
     reference: KernelReference, types: Sequence[ArgumentType] | None, constants: Mapping[str, object]
 ) -> Kernel:
     """Import the file; the Block IR of the kernel, specialised for the given types and constants."""
+    function = find_function(reference)
+    return function.block_ir(specialise(function, types, constants))
+
+
+def find_function(reference: KernelReference) -> JITFunction:
+    """Import the file; the kernel that is meant."""
     found = run_file(reference.path, (), name=reference.path.stem)
     kernels = {k.__name__: k for k in found.values() if _is_kernel_of(k, reference.path)}
     if not kernels:
@@ -77,15 +84,32 @@ def find_specialised(
             f"{reference.path.name} defines no kernel", help="a kernel is a function under @blocklang.jit"
         )
     function: JITFunction = kernels[_choose(reference, list(kernels), "defines")]
+    return function
+
+
+def specialise(
+    function: JITFunction,
+    types: Sequence[ArgumentType] | None,
+    constants: Mapping[str, object],
+    remedy: str = "run the file's own launch with --from-run, or write them",
+) -> Specialisation:
+    """What the given types and constants make of a kernel.
+
+    Args:
+        remedy: what to do where there are no types; an example follows.
+
+    Raises:
+        UsageError: some are missing, or the kernel has no such parameter.
+    """
     if types is None:
         raise UsageError(
             f"expected the types of {function.__name__}'s arguments, got none",
             location=function.location,
-            help="run the file's own launch with --from-run, or write them: " + _example(function, constants),
+            help=f"{remedy}: {_example(function, constants)}",
         )
     _check_complete(function, types, constants)
     texts = [f"{each.type}{':16' if each.divisible == 16 else ''}" for each in types]
-    return function.block_ir(function.specialise(texts, constants))
+    return function.specialise(texts, constants)
 
 
 def _is_kernel_of(value: object, path: Path) -> bool:

@@ -73,6 +73,22 @@ class Request:
         write_text(text, language, self.output, self.colour)
 
 
+signature_option = click.option(
+    "--sig",
+    "signature",
+    metavar="TYPES",
+    help="Types of the run-time arguments in order: '*fp32,*fp32:16,i32'. * is an array; "
+    ":16 promises a multiple of 16.",
+)
+definition_option = click.option(
+    "-D",
+    "definitions",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="The value of a constant: -D BLOCK=1024.",
+)
+
+
 def takes_kernel(command: Callable[..., None]) -> Callable[..., None]:
     """Decorator: the arguments and options that say which kernel; the command gets them as one `Request`."""
 
@@ -90,20 +106,8 @@ def takes_kernel(command: Callable[..., None]) -> Callable[..., None]:
             is_flag=True,
             help="Run FILE (with ARGUMENTS) until it launches the kernel: types and constants are its own.",
         ),
-        click.option(
-            "--sig",
-            "signature",
-            metavar="TYPES",
-            help="Types of the run-time arguments in order: '*fp32,*fp32:16,i32'. * is an array; "
-            ":16 promises a multiple of 16.",
-        ),
-        click.option(
-            "-D",
-            "definitions",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="The value of a constant: -D BLOCK=1024.",
-        ),
+        signature_option,
+        definition_option,
         click.option(
             "-o",
             "output",

@@ -114,15 +114,20 @@ def compile_llvm_ir(text: str, options: CompileOptions) -> MachineCode:
 
 
 @deep_recursion()
-def compile_kernel(kernel: Kernel, *, options: CompileOptions = _USUAL) -> CompiledKernel:
+def compile_kernel(
+    kernel: Kernel, *, options: CompileOptions = _USUAL, symbol: str | None = None
+) -> CompiledKernel:
     """Compile a kernel of level block to machine code. The kernel is not changed.
+
+    Args:
+        symbol: of the entry; None makes it from the kernel's name.
 
     Raises:
         CompilationError: the kernel asks for what this target cannot do.
     """
     target = _target(options)
     run = _lower(kernel, options, None)
-    symbol = f"blocklang_{kernel.name}"
+    symbol = symbol or f"blocklang_{kernel.name}"
     seconds = {"frontend": kernel.frontend_seconds, **run.seconds}
     started = time.perf_counter()
     text = emit_module(run.kernel, target, symbol)

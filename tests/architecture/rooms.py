@@ -53,14 +53,15 @@ ROOMS: dict[str, frozenset[str]] = {
     "testing": _KERNELS,
     "tune": _KERNELS,
     "torch": _KERNELS | {"tune"},
+    "aot": _KERNELS,
     "triton": _KERNELS | {"tune", "torch"},
     # The package itself: `blocklang/__init__.py`, the public surface.
     "blocklang": _KERNELS | {"testing", "tune"},
-    "cli": _KERNELS | {"explain", "testing", "tune", "torch", "triton", "blocklang"},
+    "cli": _KERNELS | {"aot", "explain", "testing", "tune", "torch", "triton", "blocklang"},
 }
 
 # Packages that only an extra installs, and that their rooms import when they are asked to.
-OPTIONAL = frozenset({"torch"})
+OPTIONAL = frozenset({"packaging", "torch"})
 
 # Third-party packages, and the rooms that may import them. A package that no line names is not a dependency.
 THIRD_PARTY: dict[str, frozenset[str]] = {
@@ -68,6 +69,7 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "ml_dtypes": frozenset(ROOMS) - EVERYONES,
     "llvmlite": frozenset({"target", "codegen", "runtime", "compiler", "cli"}),
     "click": frozenset({"cli"}),
+    "packaging": frozenset({"aot"}),
     "torch": frozenset({"torch"}),
 }
 

@@ -19,6 +19,8 @@ import pytest
 from numpy.typing import NDArray
 
 import blocklang as bl
+from blocklang.aot import find_linker
+from blocklang.diagnostics import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("vector_add", "softmax", "matmul", "layer_norm", "blur")
@@ -72,6 +74,19 @@ def test_script_runs(name: str, tmp_path: Path) -> None:
     assert "NumPy" in done.stdout
     if name == "blur":
         assert {path.name for path in (tmp_path / "out").iterdir()} == {"blur_before.png", "blur_after.png"}
+
+
+@pytest.mark.slow
+def test_ahead_of_time_runs(tmp_path: Path) -> None:
+    try:
+        find_linker()
+    except UsageError as error:
+        pytest.skip(f"no C compiler: {error.message}")
+    done = run_script("ahead_of_time", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "C, Python and the jit gave the same bytes" in done.stdout
+    assert "allowed" in done.stdout
+    assert "the C program ran the code for" in done.stderr
 
 
 @pytest.mark.slow
