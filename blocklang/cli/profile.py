@@ -14,9 +14,9 @@ from click.shell_completion import CompletionItem
 
 from blocklang.cli.scripts import existing_file, run_file
 from blocklang.diagnostics import UsageError
-from blocklang.jit import profile_launches
-from blocklang.runtime.profile import Profile
-from blocklang.runtime.profile_report import format_profile
+from blocklang.emulation.profile import Profile
+from blocklang.emulation.table import format_profile
+from blocklang.jit import emulate
 from blocklang.target import device_names, find_device
 
 
@@ -56,7 +56,7 @@ def profile(script: str, arguments: tuple[str, ...], name: str, output: Path | N
     device = find_device(name)
     path = existing_file(script)
     os.environ.pop("BLOCKLANG_INTERPRET", None)  # the interpreter compiles nothing
-    with profile_launches(device) as found, redirect_stdout(sys.stderr):
+    with emulate(device) as found, redirect_stdout(sys.stderr):
         _run(path, arguments)
     if not found.launches:
         raise UsageError(f"{path.name} launched no kernel", help="profile a script that launches one")

@@ -98,6 +98,11 @@ class Device:
     memory: Mapping[str, MemorySpace]
 
     @property
+    def is_timed(self) -> bool:
+        """True if the description is enough for a model of time."""
+        return False
+
+    @property
     def on_chip(self) -> tuple[str, ...]:
         """The names of the spaces that hold buffers."""
         return tuple(name for name in self.memory if name != "global")
