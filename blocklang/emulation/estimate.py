@@ -104,34 +104,45 @@ def program_classes(rows: Rows) -> list[tuple[Sequence[float], int]]:
     return [(rows[group].mean(axis=0).tolist(), len(group)) for group in groups]
 
 
-def estimate_launch(
-    kernel: Kernel,
-    device: Device,
-    counts: AccessCounts,
-    rows: Rows,
-    arguments: Mapping[str, Any],
-    grid: Sequence[int],
-    *,
-    versions: Mapping[Value, int] | None = None,
-    options: Mapping[str, int] | None = None,
-    events: int = 0,
-) -> Estimate:
-    """How long a launch would take.
+@dataclass(frozen=True)
+class Run:
+    """What a launch did on the host: enough to time it on any device.
 
-    Args:
+    Attributes:
         kernel: of level block, after the passes for whole blocks.
         counts: what the counters mean.
         rows: a row of counters for each program.
         arguments: the scalar arguments by name.
-        versions: how many places the blocks have (`placement.place_blocks`).
+        grid: three extents.
         options: `num_warps` and `num_stages` of the launch, where they are given.
-        events: how many instructions of a timeline are kept.
     """
-    addresses = Addresses(kernel, arguments, grid)
+
+    kernel: Kernel
+    counts: AccessCounts
+    rows: Rows
+    arguments: Mapping[str, Any]
+    grid: tuple[int, int, int]
+    options: Mapping[str, int] = field(default_factory=dict)
+
+
+def estimate_launch(
+    run: Run, device: Device, *, versions: Mapping[Value, int] | None = None, events: int = 0
+) -> Estimate:
+    """How long a launch would take on a device.
+
+    Args:
+        versions: how many places the blocks have (`placement.place_blocks`).
+        events: how many instructions of a timeline are kept.
+
+    Raises:
+        CompilationError: a program does not fit a multiprocessor.
+    """
+    kernel, counts, rows, grid = run.kernel, run.counts, run.rows, run.grid
+    addresses = Addresses(kernel, run.arguments, grid)
     classes = program_classes(rows)
     timed: Callable[[frozenset[str], int], Simulation]
     if device.kind == "gpu":
-        timed, _ = estimate_gpu(kernel, device, addresses, counts, classes, options or {})
+        timed, _ = estimate_gpu(kernel, device, addresses, counts, classes, run.options)
     else:
         nodes = _core_stream(kernel, device, addresses, counts, classes, versions or {})
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from blocklang.abi import SLOT_BYTES, KernelAbi
-from blocklang.emulation.estimate import Estimate, estimate_launch
+from blocklang.emulation.estimate import Estimate, Run, estimate_launch
 from blocklang.emulation.placement import Placement, place_blocks
 from blocklang.emulation.profile import Profile
 from blocklang.ir.types import PointerType
@@ -113,22 +113,15 @@ class _Emulator:
     def _estimate(self, launch: Launch, counted: _Counted, counters: np.ndarray[Any, Any]) -> Estimate | None:
         if not self.device.is_timed or not counters.shape[0]:
             return None
-        arguments = _scalars(counted.kernel.abi, launch.slots)
+        kernel = counted.kernel
+        arguments = _scalars(kernel.abi, launch.slots)
         options = {n: v for n, v in launch.options.items() if n in ("num_warps", "num_stages")}
         key = (tuple(arguments.items()), launch.grid, tuple(options.items()), hash(counters.tobytes()))
         known = counted.estimates.get(key)
         if known is None:
-            known = estimate_launch(
-                counted.kernel.block,
-                self.device,
-                counted.kernel.counts,
-                counters,
-                arguments,
-                launch.grid,
-                versions=counted.placement.versions,
-                options=options,
-                events=self.events,
-            )
+            run = Run(kernel.block, kernel.counts, counters, arguments, launch.grid, options)
+            versions = counted.placement.versions
+            known = estimate_launch(run, self.device, versions=versions, events=self.events)
             counted.estimates[key] = known
         return known
 
