@@ -19,7 +19,7 @@ import numpy as np
 from blocklang.abi import AccessCounts
 from blocklang.emulation.addresses import Addresses
 from blocklang.emulation.gpu import estimate_gpu
-from blocklang.emulation.neuron import NeuronPlanner
+from blocklang.emulation.neuron import DMA, NeuronPlanner
 from blocklang.emulation.planning import Planner, Runs
 from blocklang.emulation.simulate import Event, Simulation, simulate
 from blocklang.emulation.stream import Loop, Node, without
@@ -173,7 +173,8 @@ def _moved(device: Device, found: Simulation, counts: AccessCounts, rows: Rows) 
         total = rows.sum(axis=0)
         asked = sum(a.bytes * float(total[a.moves]) for a in counts.accesses if a.space == "global")
         return max(found.bytes.get("l2", 0.0), asked), asked
-    return found.busy.get(device.dma.name, 0.0) * device.dma.bytes_per_second, useful
+    rate = device.dma.engines.value * device.dma.bandwidth.value
+    return found.busy.get(DMA, 0.0) * rate, useful
 
 
 def _core_stream(

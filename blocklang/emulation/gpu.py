@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -39,9 +40,59 @@ from blocklang.target import Device
 WARPS, STAGES = 4, 3  # of a launch that does not say, as Triton has them
 _OTHER_REGISTERS = 32  # of a thread: addresses, masks, what the compiler keeps
 _MOST_REGISTERS = 255
+_PIPELINE = 20  # cycles from one instruction to one that needs its result
 _STEPS = 12  # instructions for a function that no pipe has
 _SPECIAL = frozenset({"exp2", "log2", "sin", "cos", "rsqrt", "sqrt", "tanh", "exp", "log"})
 Classes = Sequence[tuple[Sequence[float], int]]
+
+
+@dataclass(frozen=True)
+class Pipes:
+    """The figures of one multiprocessor, per cycle of `clock_hz`.
+
+    Attributes:
+        f32_lanes, int_lanes, special_lanes: results of arithmetic per cycle; special are exp2, log2, sin, ...
+        shared_bytes, l2_bytes: bytes per cycle from shared memory and from the L2 cache.
+        shared_latency, l2_latency, memory_latency: cycles until data is there.
+        memory_rate: bytes per second of the whole chip's memory.
+    """
+
+    clock_hz: float
+    f32_lanes: float
+    int_lanes: float
+    special_lanes: float
+    shared_bytes: float
+    l2_bytes: float
+    shared_latency: float
+    l2_latency: float
+    memory_latency: float
+    memory_rate: float
+
+    @staticmethod
+    def of(device: Device) -> Pipes:
+        """What the description says."""
+        simt, sm, l2 = device.engines["simt"], device.sm, device.caches["l2"]
+        memory = device.memory["global"]
+        clock = simt.clock_hz
+        lanes = {name: float(simt.elements_of(name) or 0) for name in ("f32", "int", "special")}
+        return Pipes(
+            clock,
+            lanes["f32"],
+            lanes["int"],
+            lanes["special"],
+            _figure(sm.shared_banks) * _figure(sm.bank_bytes),
+            _figure(l2.bandwidth) / device.cores / clock,
+            _figure(sm.shared_latency_cycles),
+            _figure(l2.latency_cycles),
+            _figure(memory.latency_cycles),
+            _figure(memory.bandwidth),
+        )
+
+
+def _figure(figure: Any) -> float:
+    """A figure that a timed device has."""
+    assert figure is not None
+    return float(figure.value)
 
 
 @dataclass(frozen=True)
@@ -64,12 +115,11 @@ def estimate_gpu(
 ) -> tuple[Callable[[frozenset[str], int], Simulation], Occupancy]:
     """The launch on the busiest multiprocessor, to be timed without some engines."""
     programs = sum(count for _, count in classes)
-    gpu = device.gpu
     planners = [
         GpuPlanner(kernel, device, addresses, Runs.of(counts, row), programs, options) for row, _ in classes
     ]
     occupancy = planners[0].occupancy
-    own = math.ceil(programs / gpu.multiprocessors)
+    own = math.ceil(programs / device.cores)
     agents = min(occupancy.programs, own)
     waves = math.ceil(own / agents)
     nodes: tuple[Node, ...] = tuple(
@@ -100,29 +150,32 @@ class GpuPlanner(Planner):
         options: Mapping[str, int],
     ) -> None:
         super().__init__(kernel, device, addresses, runs)
-        self.gpu = device.gpu
-        self.threads = options.get("num_warps", WARPS) * self.gpu.warp
+        self.sm = device.sm
+        self.pipes = Pipes.of(device)
+        self.threads = options.get("num_warps", WARPS) * self.sm.warp_lanes.value
         self.stages = max(1, options.get("num_stages", STAGES))
         self.programs = programs
-        self.active = min(programs, self.gpu.multiprocessors)
+        self.active = min(programs, device.cores)
         self.occupancy = self._occupancy()
 
     # ---- occupancy ----
 
     def _occupancy(self) -> Occupancy:
-        gpu = self.gpu
+        sm, warp = self.sm, self.sm.warp_lanes.value
         shared = sum(bytes_of(load.result) * self._depth(load) for load in self._operands())
-        if shared > gpu.shared_bytes_per_block:
+        if shared > sm.block_shared_bytes.value:
             raise self._too_much_shared(shared)
         blocks = [v for v in self.data if is_block(v) and not self._is_shared(v)]
         largest = max((bytes_of(v) for v in blocks), default=0)
         registers = min(_MOST_REGISTERS, _OTHER_REGISTERS + math.ceil(2 * largest / 4 / self.threads))
         limits = {
-            "shared memory": gpu.shared_bytes_per_multiprocessor // shared if shared else gpu.blocks,
-            "registers": gpu.registers // (registers * self.threads),
-            "warps": gpu.warps // (self.threads // gpu.warp),
-            "slots": gpu.blocks,
+            "registers": sm.registers.value // (registers * self.threads),
+            "shared memory": sm.shared_bytes.value // max(shared, 1),
         }
+        if sm.warps is not None:
+            limits["warps"] = sm.warps.value // (self.threads // warp)
+        if sm.blocks is not None:
+            limits["slots"] = sm.blocks.value
         limit = min(limits, key=limits.__getitem__)
         return Occupancy(max(1, limits[limit]), limit, shared, registers)
 
@@ -133,7 +186,7 @@ class GpuPlanner(Planner):
             f"{load.location.line})"
             for load in loads[:4]
         )
-        limit = self.gpu.shared_bytes_per_block
+        limit = self.sm.block_shared_bytes.value
         return CompilationError(
             f"a program of {self.kernel.name} needs {shared:,} bytes of shared memory, {shared - limit:,} "
             f"more than {self.device.name} gives to a block ({limit:,}): {parts}",
@@ -168,7 +221,7 @@ class GpuPlanner(Planner):
     # ---- operations ----
 
     def operation(self, op: Operation) -> Iterator[Instruction]:
-        gpu = self.gpu
+        pipes, warp = self.pipes, self.sm.warp_lanes.value
         match op:
             case Load():
                 yield from self._load(op)
@@ -180,19 +233,19 @@ class GpuPlanner(Planner):
                 yield from self._dot(op)
             case Reduce() | ArgReduce() | ReduceWith() | Scan():
                 source = next(v for v in op.operands if is_block(v))
-                steps = math.ceil(math.log2(gpu.warp)) + math.ceil(self.threads / gpu.warp > 1)
-                lanes = math.prod(shape_of(source.type)) / gpu.fp32_lanes
-                yield self._on("fp32", op, lanes + steps, latency=steps * gpu.shared_latency)
+                steps = math.ceil(math.log2(warp)) + int(self.threads > warp)
+                lanes = math.prod(shape_of(source.type)) / pipes.f32_lanes
+                yield self._on("f32", op, lanes + steps, latency=steps * pipes.shared_latency)
             case Sort() | TopK() | Histogram() | Gather():
                 source = next(v for v in op.operands if is_block(v))
                 steps = math.log2(max(2, shape_of(source.type)[-1]))
                 rounds = steps**2 / 2 if isinstance(op, (Sort, TopK)) else 2
-                moved = bytes_of(source) * rounds / gpu.shared_bytes_per_cycle
-                yield self._on("shared", op, moved, latency=rounds * gpu.shared_latency)
+                moved = bytes_of(source) * rounds / pipes.shared_bytes
+                yield self._on("shared", op, moved, latency=rounds * pipes.shared_latency)
             case Constant() | Splat() | Arange():
                 return
             case MapElementwise():
-                yield self._on("fp32", op, self._lanes(op) * len(op.regions[0].ops) / gpu.fp32_lanes)
+                yield self._on("f32", op, self._lanes(op) * len(op.regions[0].ops) / pipes.f32_lanes)
             case e.Elementwise() if op.results and is_block(op.results[0]):
                 yield self._elementwise(op)
 
@@ -203,7 +256,7 @@ class GpuPlanner(Planner):
         return math.prod(shape_of(op.results[0].type))
 
     def _on(self, engine: str, op: Operation, cycles: float, *, latency: float = 0.0) -> Instruction:
-        clock = self.gpu.clock_hz
+        clock = self.pipes.clock_hz
         reads = tuple(self.number(v) for v in op.operands)
         return Instruction(
             engine,
@@ -216,20 +269,20 @@ class GpuPlanner(Planner):
         )
 
     def _elementwise(self, op: Operation) -> Instruction:
-        gpu, element = self.gpu, element_type(op.results[0].type)
+        pipes, element = self.pipes, element_type(op.results[0].type)
         lanes = self._lanes(op)
         if isinstance(element, PointerType):
-            return self._on("int", op, lanes / gpu.int_lanes, latency=gpu.latency)
+            return self._on("int", op, lanes / pipes.int_lanes, latency=_PIPELINE)
         if isinstance(op, e.FloatUnary) and not isinstance(op, (e.Abs, e.Neg)):
             if op.name in _SPECIAL:
-                return self._on("special", op, lanes / gpu.special_lanes, latency=gpu.latency)
-            return self._on("fp32", op, _STEPS * lanes / gpu.fp32_lanes, latency=gpu.latency)
+                return self._on("special", op, lanes / pipes.special_lanes, latency=_PIPELINE)
+            return self._on("f32", op, _STEPS * lanes / pipes.f32_lanes, latency=_PIPELINE)
         if isinstance(op, (e.Div, e.FloatFunction)):
-            return self._on("special", op, 2 * lanes / gpu.special_lanes, latency=gpu.latency)
+            return self._on("special", op, 2 * lanes / pipes.special_lanes, latency=_PIPELINE)
         if element.is_float:
             factor = element.bits / 32 if element.bits > 32 else 1
-            return self._on("fp32", op, factor * lanes / gpu.fp32_lanes, latency=gpu.latency)
-        return self._on("int", op, lanes / gpu.int_lanes, latency=gpu.latency)
+            return self._on("f32", op, factor * lanes / pipes.f32_lanes, latency=_PIPELINE)
+        return self._on("int", op, lanes / pipes.int_lanes, latency=_PIPELINE)
 
     def _load(self, op: Load) -> Iterator[Instruction]:
         if op.result not in self.data and not is_block(op.result):
@@ -240,7 +293,7 @@ class GpuPlanner(Planner):
         outputs = self._outputs(op)
         yield from self._moved(op, (), (arrived,) if arrived else outputs, ahead=ahead, depth=depth)
         if arrived:
-            cycles = bytes_of(op.result) / self.gpu.shared_bytes_per_cycle
+            cycles = bytes_of(op.result) / self.pipes.shared_bytes
             put = self._on("shared", op, cycles).with_values((arrived,), outputs)
             yield replace(put, ahead=ahead, overtakes=True, depth=depth, label="to shared memory")
 
@@ -254,29 +307,30 @@ class GpuPlanner(Planner):
         depth: int = 0,
     ) -> Iterator[Instruction]:
         """Through the L2 cache, and what it does not have from memory."""
-        gpu = self.gpu
+        pipes = self.pipes
+        sector = 1 if self.sm.sector_bytes is None else self.sm.sector_bytes.value
         pointer = op.segment("pointer")[0]
         useful = self.access_bytes(op)
         if not useful:
             return
         run = min(self.addresses.run_bytes(pointer), useful) or pointee(pointer.type).bytes
-        moved = useful / run * math.ceil(run / gpu.sector_bytes) * gpu.sector_bytes
+        moved = useful / run * math.ceil(run / sector) * sector
         missing = self._missing_share(op) * moved
         behind = self.fresh()
         common = {"ahead": ahead, "overtakes": True, "location": op.location, "label": op.name}
         yield Instruction(
             "memory",
-            missing / (gpu.memory_bytes_per_second / self.active),
+            missing / (pipes.memory_rate / self.active),
             reads,
             (behind,),
-            latency=(gpu.memory_latency if missing >= moved / 2 else gpu.l2_latency) / gpu.clock_hz,
+            latency=(pipes.memory_latency if missing >= moved / 2 else pipes.l2_latency) / pipes.clock_hz,
             bytes=missing,
             space="global",
             **common,  # type: ignore[arg-type]
         )
         yield Instruction(
             "l2",
-            moved / gpu.l2_bytes_per_cycle / gpu.clock_hz,
+            moved / pipes.l2_bytes / pipes.clock_hz,
             (behind,),
             writes,
             depth=depth,
@@ -295,7 +349,7 @@ class GpuPlanner(Planner):
         starts = np.broadcast_to(np.asarray(base), (self.programs,))
         different = len(np.unique(starts))
         whole = self.access_bytes(op) * self._times(op) * different
-        if whole <= self.gpu.l2_bytes / 2:
+        if whole <= self.device.caches["l2"].capacity_bytes / 2:
             return different / self.programs
         wave = self.active * self.occupancy.programs
         waves = [starts[i : i + wave] for i in range(0, len(starts), wave)]
@@ -310,13 +364,19 @@ class GpuPlanner(Planner):
             inner = outer.parent
         return times
 
+    def _tensor_rate(self, dtype: str) -> float | None:
+        """Operations per second of the tensor cores; None if they do not multiply this type."""
+        rates = self.device.engines["tensor"].throughput
+        found = rates.get(dtype) or (rates.get("f8") if dtype.startswith("f8") else None)
+        return None if found is None else found.value
+
     def _dot(self, op: Dot) -> Iterator[Instruction]:
-        gpu = self.gpu
+        pipes = self.pipes
         *batch, rows, inner = shape_of(op.a.type)
         columns = shape_of(op.b.type)[-1]
         products = math.prod(batch) * rows * inner * columns
         dtype = str(element_type(op.a.type))
-        flops = gpu.tensor_flops(dtype if op.input_precision != "tf32" else "tf32")
+        flops = self._tensor_rate(dtype if op.input_precision != "tf32" else "tf32")
         read = bytes_of(op.a) + bytes_of(op.b)
         from_shared = self.fresh()
         if flops is None:  # each thread multiplies a square of its own
@@ -324,13 +384,13 @@ class GpuPlanner(Planner):
             element = max(1, bytes_of(op.a) // (math.prod(batch) * rows * inner))
             read = math.ceil(2 * products * element / side)
         reads = (self.number(op.a), self.number(op.b))
-        fetch = self._on("shared", op, read / gpu.shared_bytes_per_cycle)
+        fetch = self._on("shared", op, read / pipes.shared_bytes)
         yield replace(fetch.with_values(reads, (from_shared,)), label="operands from shared memory")
         acc = self.number(op.acc)
         if flops is None:
-            engine, cycles = "fp32", products / gpu.fp32_lanes
+            engine, cycles = "f32", products / pipes.f32_lanes
         else:
-            engine, cycles = "tensor", 2 * products / (flops / gpu.multiprocessors) * gpu.clock_hz
-        yield self._on(engine, op, cycles, latency=gpu.latency).with_values(
+            engine, cycles = "tensor", 2 * products / (flops / self.device.cores) * pipes.clock_hz
+        yield self._on(engine, op, cycles, latency=_PIPELINE).with_values(
             (from_shared, *reads, acc), self._outputs(op)
         )

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 from blocklang.emulation.planning import Planner, is_block
 from blocklang.emulation.stream import Instruction
@@ -35,6 +36,7 @@ from blocklang.ops.scan import MapElementwise, Scan
 from blocklang.ops.shape import Broadcast, Cat, ExpandDims, Reshape, Slice, Trans
 
 _ROW_BYTES = 512
+DMA = "dma"  # the engine that moves rows
 _STEPS = 12  # instructions for a function that no engine has
 # What the scalar engine computes in one instruction (nki.isa.activation's functions).
 ACTIVATIONS = frozenset(
@@ -59,12 +61,20 @@ ACTIVATIONS = frozenset(
 _DEPENDENT = (
     100  # cycles that what depends on an instruction waits on top (the architecture guide of Trainium 1)
 )
-_PARTITIONS = 128  # the stationary side and the contraction of a product
-_MOVING = 512  # columns of a product, and f32 of a PSUM bank
 
 
 class NeuronPlanner(Planner):
-    """Writes the stream of a kernel for one NeuronCore."""
+    """Writes the stream of a kernel for one NeuronCore.
+
+    Attributes:
+        rows: partitions of a tile.
+        moving: columns of a product that one instruction takes.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.rows = self.device.tiles.partitions.value
+        self.moving = self.device.tiles.moving_columns.value
 
     def operation(self, op: Operation) -> Iterator[Instruction]:
         match op:
@@ -111,31 +121,38 @@ class NeuronPlanner(Planner):
             return 1, 1
         if len(shape) == 1:
             return 1, math.ceil(shape[0] / self._partitions(value))
-        return math.ceil(math.prod(shape[:-1]) / _PARTITIONS), shape[-1]
+        return math.ceil(math.prod(shape[:-1]) / self.rows), shape[-1]
 
     def _partitions(self, value: Value) -> int:
         """How many partitions a block uses."""
         shape = shape_of(value.type)
         if len(shape) == 1:
             size = max(getattr(element_type(value.type), "bytes", 4), 1)
-            return max(1, min(_PARTITIONS, shape[0] * size // _ROW_BYTES, shape[0]))
-        return min(_PARTITIONS, math.prod(shape[:-1])) if shape else 1
+            return max(1, min(self.rows, shape[0] * size // _ROW_BYTES, shape[0]))
+        return min(self.rows, math.prod(shape[:-1])) if shape else 1
 
     def _on(
         self, name: str, op: Operation, tiles: float, columns: float, *, dtype: str = "", **more: float
     ) -> Instruction:
         """`tiles` instructions of one kind, one after the other."""
-        cost = self.device.cost(name, dtype=dtype or self._dtype(op), N=columns, **more)
+        cost = self.device.cost(
+            name, dtype=dtype or self._dtype(op), N=columns, op=op.name, contiguous=True, **more
+        )
         return Instruction(
             cost.engine,
             tiles * cost.seconds,
             self.inputs(op),
             tuple(self.number(r) for r in op.results),
-            latency=_DEPENDENT / self.device.engines[cost.engine].clock_hz,
+            latency=self._dependent_seconds(cost.engine),
             depth=self.depth(op),
             label=f"{op.name} ({name})" if name != op.name else name,
             location=op.location,
         )
+
+    def _dependent_seconds(self, engine: str) -> float:
+        """What an instruction that depends on one of this engine waits on top."""
+        found = self.device.engines[engine]
+        return found.seconds(found.dependent_cycles.value) if found.dependent_cycles is not None else 0.0
 
     def _dtype(self, op: Operation) -> str:
         values = [v for v in (*op.operands, *op.results) if is_block(v)]
@@ -163,10 +180,10 @@ class NeuronPlanner(Planner):
         dma = self.device.dma
         rows = max(1.0, moved / run)
         if shape_of(op.segment("pointer")[0].type)[:-1] == () and rows == 1 and moved > _ROW_BYTES:
-            rows = min(float(_PARTITIONS), moved / _ROW_BYTES)  # one run over several partitions
+            rows = min(float(self.rows), moved / _ROW_BYTES)  # one run over several partitions
         row = dma.row_seconds(moved / rows)
-        occupied = rows * row / dma.engines
-        return occupied, dma.start_seconds + math.ceil(rows / dma.engines) * row - occupied, moved
+        occupied = rows * row / dma.engines.value
+        return occupied, dma.start_seconds + math.ceil(rows / dma.engines.value) * row - occupied, moved
 
     def _load(self, op: Load) -> Iterator[Instruction]:
         if op.result not in self.data:
@@ -179,7 +196,7 @@ class NeuronPlanner(Planner):
         if op.value.defining_op is not None and self._is_in_psum(op.value):
             copied = self.fresh()
             tiles, columns = self._extents(op.value)
-            yield self._on("tensor_copy", op, tiles, columns, psum=1).with_values(value, (copied,))
+            yield self._on("tensor_copy", op, tiles, columns, psum_inputs=1).with_values(value, (copied,))
             value = (copied,)
         seconds, latency, moved = self._transfer(op, self.addresses.run_bytes(op.pointer))
         yield self._dma(op, seconds, latency, moved, value, 0)
@@ -199,7 +216,7 @@ class NeuronPlanner(Planner):
         depth: int,
     ) -> Instruction:
         return Instruction(
-            self.device.dma.name,
+            DMA,
             seconds,
             reads,
             tuple(self.number(r) for r in op.results),
@@ -297,18 +314,18 @@ class NeuronPlanner(Planner):
         self, op: Operation, reads: tuple[int, ...], writes: tuple[int, ...], rows: int, columns: int
     ) -> Iterator[Instruction]:
         """A fold over partitions: a sum is a product with ones, another fold transposes first."""
-        tiles = math.ceil(rows / _PARTITIONS)
+        tiles = math.ceil(rows / self.rows)
         if isinstance(op, Reduce) and op.combine == "sum":
-            parts = math.ceil(columns / _MOVING)
-            moving = min(columns, _MOVING)
+            parts = math.ceil(columns / self.moving)
+            moving = min(columns, self.moving)
             yield self._product(op, tiles * parts, 1, moving).with_values(reads, writes)
             return
         turned = self.fresh()
-        parts = tiles * math.ceil(columns / _PARTITIONS)
-        yield self._transpose(op, parts, min(rows, _PARTITIONS), min(columns, _PARTITIONS)).with_values(
+        parts = tiles * math.ceil(columns / self.rows)
+        yield self._transpose(op, parts, min(rows, self.rows), min(columns, self.rows)).with_values(
             reads, (turned,)
         )
-        yield self._on("tensor_reduce", op, parts, min(rows, _PARTITIONS)).with_values((turned,), writes)
+        yield self._on("tensor_reduce", op, parts, min(rows, self.rows)).with_values((turned,), writes)
 
     def _ordered(self, op: Operation) -> Iterator[Instruction]:
         """Eight largest at a time: as often as there are eights."""
@@ -343,26 +360,26 @@ class NeuronPlanner(Planner):
             if self._partition_axis(value) != needs:
                 turned, copied = self.fresh(), self.fresh()
                 *_, high, wide = shape_of(value.type)
-                blocks = count * math.ceil(high / _PARTITIONS) * math.ceil(wide / _PARTITIONS)
-                size = min(high, _PARTITIONS), min(wide, _PARTITIONS)
+                blocks = count * math.ceil(high / self.rows) * math.ceil(wide / self.rows)
+                size = min(high, self.rows), min(wide, self.rows)
                 yield self._transpose(op, blocks, *size).with_values((number,), (turned,))
-                yield self._on("tensor_copy", op, blocks, size[0], psum=1).with_values((turned,), (copied,))
+                yield self._on("tensor_copy", op, blocks, size[0], psum_inputs=1).with_values((turned,), (copied,))
                 number = copied
             operands.append(number)
         instruction = self._product(
             op,
             count
-            * math.ceil(inner / _PARTITIONS)
-            * math.ceil(rows / _PARTITIONS)
-            * math.ceil(columns / _MOVING),
-            min(rows, _PARTITIONS),
-            min(columns, _MOVING),
+            * math.ceil(inner / self.rows)
+            * math.ceil(rows / self.rows)
+            * math.ceil(columns / self.moving),
+            min(rows, self.rows),
+            min(columns, self.moving),
         )
         acc = () if self._is_zero(op.acc) else (self.number(op.acc),)
         yield instruction.with_values((*operands, *acc), (self.number(op.output),))
         if acc and not self._adds_in_place(op):
             tiles, width = self._extents(op.output)
-            yield self._on("tensor_tensor", op, tiles, width, psum=1)
+            yield self._on("tensor_tensor", op, tiles, width, psum_inputs=1)
 
     def _partition_axis(self, value: Value) -> int:
         """The axis of a matrix that lies on the partitions."""
@@ -377,8 +394,8 @@ class NeuronPlanner(Planner):
             yield self._same(op)
             return
         *batch, rows, columns = (1, *shape_of(op.results[0].type))
-        blocks = math.prod(batch) * math.ceil(rows / _PARTITIONS) * math.ceil(columns / _PARTITIONS)
-        yield self._transpose(op, blocks, min(columns, _PARTITIONS), min(rows, _PARTITIONS)).with_values(
+        blocks = math.prod(batch) * math.ceil(rows / self.rows) * math.ceil(columns / self.rows)
+        yield self._transpose(op, blocks, min(columns, self.rows), min(rows, self.rows)).with_values(
             self.inputs(op), (self.number(op.results[0]),)
         )
 
