@@ -68,7 +68,7 @@ def test_a_file_of_the_user(tmp_path: Path) -> None:
             "[memory.far]",
             "memory.far: expected one of global, scratch, accumulator, got an unk",
         ),
-        ("banks =", "bank =", "memory.scratch.bank: expected one of hardware, bytes, "),
+        ("banks =", "bank =", "memory.scratch.bank: expected one of hardware, aliases, bytes, "),
         (
             "value = 64",
             "value = -1",
@@ -117,7 +117,7 @@ def test_an_unknown_device_gets_the_list() -> None:
     with pytest.raises(UsageError) as caught:
         find_device("trn4")
     assert caught.value.message == "there is no device 'trn4'"
-    assert "h100, trn1, trn2, trn3" in str(caught.value.help)
+    assert "a100, h100, h200, host, mi300x, trn1, trn2, trn3" in str(caught.value.help)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
