@@ -9,7 +9,8 @@
     devices     `--device-map`
     bench       `benchmarks/` of the source tree
     ir_text     `.blir` files
-    profile     what a script's kernels move on a device
+    profile     what a script's kernels move on a device, and how long they take there
+    whatif      the same if the device were another
     cache       what is kept on disk
     doctor      what was found on this machine
     output      files, pipes and coloured terminals
@@ -31,6 +32,7 @@ from blocklang.cli.group import ErrorGroup
 from blocklang.cli.profile import profile
 from blocklang.cli.scripts import existing_file, run_file
 from blocklang.cli.stages import COMMANDS
+from blocklang.cli.whatif import whatif
 
 EPILOG = """\b
 A first look:
@@ -98,5 +100,5 @@ def doctor() -> None:
     examine()
 
 
-for command in (*COMMANDS, explain, profile, bench, cache):
+for command in (*COMMANDS, explain, profile, whatif, bench, cache):
     main.add_command(command)

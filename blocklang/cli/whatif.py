@@ -11,17 +11,25 @@ from pathlib import Path
 
 import click
 
-from blocklang.cli.profile import complete_device, run_script, write_text
-from blocklang.cli.scripts import existing_file
+from blocklang.cli.scripts import complete_device, existing_file, run_script, write_text
 from blocklang.diagnostics import UsageError
 from blocklang.emulation.whatif import Launched, Point, Vary, changed, combinations, parse_vary, sweep
 from blocklang.jit import emulate
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
 @click.argument("script")
 @click.argument("arguments", nargs=-1)
-@click.option("--device", "name", required=True, metavar="NAME", shell_complete=complete_device, help="A device's name, or a .toml file.")
+@click.option(
+    "--device",
+    "name",
+    required=True,
+    metavar="NAME",
+    shell_complete=complete_device,
+    help="A device's name, or a .toml file.",
+)
 @click.option(
     "--vary",
     "texts",
@@ -30,8 +38,17 @@ from blocklang.jit import emulate
     metavar="KEY=V,V,...",
     help="A key of the description and its values; several: every combination.",
 )
-@click.option("--json", "output", type=click.Path(dir_okay=False, path_type=Path), help="Also write the figures to this file.")
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Also draw them (.svg, .png; needs matplotlib).")
+@click.option(
+    "--json",
+    "output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write the figures to this file.",
+)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also draw them (.svg, .png; needs matplotlib).",
+)
 def whatif(
     script: str,
     arguments: tuple[str, ...],
@@ -54,9 +71,11 @@ def whatif(
     for row in combinations(vary):  # wrong keys and values before the script runs
         changed(name, dict(zip((v.key for v in vary), row, strict=True)))
     os.environ.pop("BLOCKLANG_INTERPRET", None)  # the interpreter compiles nothing
-    with emulate(name, events=0, check=False, keep_runs=True) as found, redirect_stdout(sys.stderr):
+    with emulate(name, only_runs=True) as found, redirect_stdout(sys.stderr):
         run_script(path, arguments)
-    launches = [Launched(each.kernel, each.run, each.times) for each in found.launches if each.run is not None]
+    launches = [
+        Launched(each.kernel, each.run, each.times) for each in found.launches if each.run is not None
+    ]
     if not launches:
         raise UsageError(f"{path.name} launched no kernel", help="run a script that launches one")
     points = list(sweep(name, vary, launches))

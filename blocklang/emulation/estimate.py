@@ -24,6 +24,7 @@ from blocklang.emulation.planning import Planner, Runs
 from blocklang.emulation.simulate import Event, Simulation, simulate
 from blocklang.emulation.stream import Loop, Node, without
 from blocklang.ir.core import Kernel, Value
+from blocklang.lazy import cached_property
 from blocklang.target import Device
 
 CLASSES = 64
@@ -59,7 +60,7 @@ class Estimate:
         busy: seconds that each engine works.
         bytes: moved, by space.
         lines: what the launch waited for, the longest first.
-        counterfactuals: by engine, the seconds of the launch if that engine took no time.
+        timed: times the launch again, without some engines.
         events: the first instructions, for a timeline.
         moved_bytes: what the memory moved, whole sectors or rows at their price.
         useful_bytes: what the programs asked for.
@@ -72,13 +73,19 @@ class Estimate:
     busy: Mapping[str, float]
     bytes: Mapping[str, float]
     lines: tuple[LineTime, ...]
-    counterfactuals: Mapping[str, float]
+    timed: Callable[[frozenset[str], int], Simulation]
     events: tuple[Event, ...]
     moved_bytes: float
     useful_bytes: float
     programs: int
     classes: int
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def counterfactuals(self) -> Mapping[str, float]:
+        """By engine, the seconds of the launch if that engine took no time."""
+        engines = [engine for engine, seconds in self.busy.items() if seconds > 0]
+        return {engine: self.timed(frozenset([engine]), 0).seconds for engine in engines}
 
     @property
     def bottleneck(self) -> str:
@@ -150,14 +157,12 @@ def estimate_launch(
             return simulate(without(nodes, free), events=wanted)
 
     found = timed(frozenset(), events)
-    engines = [e for e, seconds in found.busy.items() if seconds > 0]
-    counterfactuals = {e: timed(frozenset([e]), 0).seconds for e in engines}
     return Estimate(
         found.seconds,
         found.busy,
         found.bytes,
         _lines(found),
-        counterfactuals,
+        timed,
         found.events,
         *_moved(device, found, counts, rows),
         math.prod(grid),

@@ -22,10 +22,10 @@ import numpy as np
 from blocklang.abi import AccessCounts
 from blocklang.diagnostics import CompilationError
 from blocklang.emulation.addresses import Addresses
-from blocklang.emulation.planning import Planner, Runs, bytes_of, is_block
+from blocklang.emulation.planning import Planner, Runs, bytes_of, is_block, shared_loads
 from blocklang.emulation.simulate import Simulation, simulate
 from blocklang.emulation.stream import Instruction, Loop, Node, without
-from blocklang.ir.core import Kernel, Operation, Value
+from blocklang.ir.core import Kernel, Operation
 from blocklang.ir.types import PointerType, element_type, shape_of
 from blocklang.ops import elementwise as e
 from blocklang.ops.atomics import Atomic
@@ -74,14 +74,14 @@ class Pipes:
         simt, sm, l2 = device.engines["simt"], device.sm, device.caches["l2"]
         memory = device.memory["global"]
         clock = simt.clock_hz
-        lanes = {name: float(simt.elements_of(name) or 0) for name in ("f32", "int", "special")}
+        clusters = 1.0 if l2.count is None else float(l2.count.value)
         return Pipes(
             clock,
-            lanes["f32"],
-            lanes["int"],
-            lanes["special"],
+            simt.ops_per_second("f32") / (2 * device.cores * clock),  # a multiply-add is two
+            float(simt.elements_of("int") or 0),
+            float(simt.elements_of("special") or 0),
             _figure(sm.shared_banks) * _figure(sm.bank_bytes),
-            _figure(l2.bandwidth) / device.cores / clock,
+            _figure(l2.bandwidth) * clusters / device.cores / clock,
             _figure(sm.shared_latency_cycles),
             _figure(l2.latency_cycles),
             _figure(memory.latency_cycles),
@@ -151,6 +151,7 @@ class GpuPlanner(Planner):
     ) -> None:
         super().__init__(kernel, device, addresses, runs)
         self.sm = device.sm
+        self.shared = [op for op in shared_loads(kernel) if isinstance(op, Load)]
         self.pipes = Pipes.of(device)
         self.threads = options.get("num_warps", WARPS) * self.sm.warp_lanes.value
         self.stages = max(1, options.get("num_stages", STAGES))
@@ -162,10 +163,10 @@ class GpuPlanner(Planner):
 
     def _occupancy(self) -> Occupancy:
         sm, warp = self.sm, self.sm.warp_lanes.value
-        shared = sum(bytes_of(load.result) * self._depth(load) for load in self._operands())
+        shared = sum(bytes_of(load.result) * self._depth(load) for load in self.shared)
         if shared > sm.block_shared_bytes.value:
             raise self._too_much_shared(shared)
-        blocks = [v for v in self.data if is_block(v) and not self._is_shared(v)]
+        blocks = [v for v in self.data if is_block(v) and v.defining_op not in self.shared]
         largest = max((bytes_of(v) for v in blocks), default=0)
         registers = min(_MOST_REGISTERS, _OTHER_REGISTERS + math.ceil(2 * largest / 4 / self.threads))
         limits = {
@@ -180,7 +181,7 @@ class GpuPlanner(Planner):
         return Occupancy(max(1, limits[limit]), limit, shared, registers)
 
     def _too_much_shared(self, shared: int) -> CompilationError:
-        loads = sorted(self._operands(), key=lambda load: -bytes_of(load.result))
+        loads = sorted(self.shared, key=lambda load: -bytes_of(load.result))
         parts = ", ".join(
             f"%{load.result.name} {bytes_of(load.result):,} bytes x {self._depth(load)} stages (line "
             f"{load.location.line})"
@@ -194,27 +195,12 @@ class GpuPlanner(Planner):
             help="use smaller blocks or fewer stages (num_stages=...)",
         )
 
-    def _operands(self) -> list[Load]:
-        """The loads whose blocks a product reads from shared memory."""
-        return [op for op in self.kernel.walk() if isinstance(op, Load) and self._is_shared(op.result)]
-
-    def _is_shared(self, value: Value, depth: int = 4) -> bool:
-        return depth > 0 and any(
-            (isinstance(user, Dot) and value is not user.acc)
-            or (not isinstance(user, Dot) and not user.regions and self._passes_on(user, value, depth))
-            for user in self.users[value]
-        )
-
-    def _passes_on(self, user: Operation, value: Value, depth: int) -> bool:
-        is_view = user.name in ("trans", "cast", "reshape", "bitcast")
-        return is_view and self._is_shared(user.results[0], depth - 1)
-
     def _depth(self, load: Load) -> int:
         """How many rounds of a load are on the way at once."""
         loop = load.parent_op
         while loop is not None and not isinstance(loop, For):
             loop = loop.parent_op
-        if loop is None or not self._is_shared(load.result):
+        if loop is None or load not in self.shared:
             return 1
         return loop.num_stages or self.stages
 
@@ -238,8 +224,8 @@ class GpuPlanner(Planner):
                 yield self._on("f32", op, lanes + steps, latency=steps * pipes.shared_latency)
             case Sort() | TopK() | Histogram() | Gather():
                 source = next(v for v in op.operands if is_block(v))
-                steps = math.log2(max(2, shape_of(source.type)[-1]))
-                rounds = steps**2 / 2 if isinstance(op, (Sort, TopK)) else 2
+                doublings = math.log2(max(2, shape_of(source.type)[-1]))
+                rounds = doublings**2 / 2 if isinstance(op, (Sort, TopK)) else 2
                 moved = bytes_of(source) * rounds / pipes.shared_bytes
                 yield self._on("shared", op, moved, latency=rounds * pipes.shared_latency)
             case Constant() | Splat() | Arange():
@@ -280,7 +266,7 @@ class GpuPlanner(Planner):
         if isinstance(op, (e.Div, e.FloatFunction)):
             return self._on("special", op, 2 * lanes / pipes.special_lanes, latency=_PIPELINE)
         if element.is_float:
-            factor = element.bits / 32 if element.bits > 32 else 1
+            factor = max(1.0, element.bits / 32)
             return self._on("f32", op, factor * lanes / pipes.f32_lanes, latency=_PIPELINE)
         return self._on("int", op, lanes / pipes.int_lanes, latency=_PIPELINE)
 
@@ -289,7 +275,7 @@ class GpuPlanner(Planner):
             return
         depth = self._depth(op)
         ahead = depth > 1
-        arrived = self.fresh() if self._is_shared(op.result) else 0
+        arrived = self.fresh() if op in self.shared else 0
         outputs = self._outputs(op)
         yield from self._moved(op, (), (arrived,) if arrived else outputs, ahead=ahead, depth=depth)
         if arrived:
@@ -349,11 +335,16 @@ class GpuPlanner(Planner):
         starts = np.broadcast_to(np.asarray(base), (self.programs,))
         different = len(np.unique(starts))
         whole = self.access_bytes(op) * self._times(op) * different
-        if whole <= self.device.caches["l2"].capacity_bytes / 2:
+        if whole <= self._l2_bytes() / 2:
             return different / self.programs
         wave = self.active * self.occupancy.programs
         waves = [starts[i : i + wave] for i in range(0, len(starts), wave)]
         return sum(len(np.unique(w)) for w in waves) / self.programs
+
+    def _l2_bytes(self) -> float:
+        """What all L2 caches of the chip hold."""
+        l2 = self.device.caches["l2"]
+        return l2.capacity_bytes * (1 if l2.count is None else l2.count.value)
 
     def _times(self, op: Operation) -> float:
         """How often a program runs an operation."""

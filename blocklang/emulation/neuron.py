@@ -11,6 +11,8 @@ description holds; here is which instructions an operation becomes:
   everything else that is lane by lane to the vector engine: one instruction of a block with numbers or with a
   number per row (`tensor_scalar`), a slower one of two blocks (`tensor_tensor`).
 - Sums across partitions are products with a row of ones; other folds across them transpose first.
+- The compiler of the device orders the instructions of an engine: one whose operands are there may go before
+  one of an earlier round or program that waits.
 - A product wants the axis that it sums over on the partitions of both operands: what is not there is
   transposed on the tensor engine, which a `trans` of a loaded block saves. It adds up in PSUM.
 """
@@ -36,6 +38,7 @@ from blocklang.ops.scan import MapElementwise, Scan
 from blocklang.ops.shape import Broadcast, Cat, ExpandDims, Reshape, Slice, Trans
 
 _ROW_BYTES = 512
+_BANKS = 8  # of PSUM, for what is turned there
 DMA = "dma"  # the engine that moves rows
 _STEPS = 12  # instructions for a function that no engine has
 # What the scalar engine computes in one instruction (nki.isa.activation's functions).
@@ -73,6 +76,7 @@ class NeuronPlanner(Planner):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.computed: dict[Value, bool] = {}
         self.rows = self.device.tiles.partitions.value
         self.moving = self.device.tiles.moving_columns.value
 
@@ -84,7 +88,7 @@ class NeuronPlanner(Planner):
                 yield from self._store(op)
             case Atomic():
                 yield from self._atomic(op)
-            case _ if not any(r in self.data and is_block(r) for r in op.results):
+            case _ if not any(self._is_on_chip(r) for r in op.results):
                 return
             case Dot():
                 yield from self._dot(op)
@@ -112,6 +116,19 @@ class NeuronPlanner(Planner):
             case e.Elementwise():
                 yield from self._elementwise(op)
 
+    def _is_on_chip(self, value: Value) -> bool:
+        """True for blocks, and numbers that come from blocks, which no sequencer computes."""
+        if value not in self.data:
+            return False
+        if is_block(value):
+            return True
+        op = value.defining_op
+        if op is None or (op.regions and not isinstance(op, ReduceWith)):
+            return False
+        if value not in self.computed:
+            self.computed[value] = any(is_block(v) or self._is_on_chip(v) for v in op.operands)
+        return self.computed[value]
+
     # ---- shapes and costs ----
 
     def _extents(self, value: Value) -> tuple[int, int]:
@@ -132,11 +149,11 @@ class NeuronPlanner(Planner):
         return min(self.rows, math.prod(shape[:-1])) if shape else 1
 
     def _on(
-        self, name: str, op: Operation, tiles: float, columns: float, *, dtype: str = "", **more: float
+        self, name: str, op: Operation, tiles: float, columns: float, *, dtype: str = "", psum_inputs: int = 0
     ) -> Instruction:
         """`tiles` instructions of one kind, one after the other."""
         cost = self.device.cost(
-            name, dtype=dtype or self._dtype(op), N=columns, op=op.name, contiguous=True, **more
+            name, dtype=dtype or self._dtype(op), N=columns, op=op.name, psum_inputs=psum_inputs
         )
         return Instruction(
             cost.engine,
@@ -145,6 +162,7 @@ class NeuronPlanner(Planner):
             tuple(self.number(r) for r in op.results),
             latency=self._dependent_seconds(cost.engine),
             depth=self.depth(op),
+            overtakes=True,
             label=f"{op.name} ({name})" if name != op.name else name,
             location=op.location,
         )
@@ -341,13 +359,22 @@ class NeuronPlanner(Planner):
             "nc_matmul", dtype=self._dtype(op), N_stationary=stationary, N_moving=moving, N=moving
         )
         return Instruction(
-            cost.engine, count * cost.seconds, label=f"{op.name} (nc_matmul)", location=op.location
+            cost.engine,
+            count * cost.seconds,
+            overtakes=True,
+            label=f"{op.name} (nc_matmul)",
+            location=op.location,
         )
 
     def _transpose(self, op: Operation, count: float, rows: int, columns: int) -> Instruction:
         cost = self.device.cost("nc_transpose", dtype=self._dtype(op), P=rows, F=columns, N=columns)
         return Instruction(
-            cost.engine, count * cost.seconds, depth=2, label="nc_transpose", location=op.location
+            cost.engine,
+            count * cost.seconds,
+            depth=_BANKS,
+            overtakes=True,
+            label="nc_transpose",
+            location=op.location,
         )
 
     def _dot(self, op: Dot) -> Iterator[Instruction]:
@@ -363,7 +390,9 @@ class NeuronPlanner(Planner):
                 blocks = count * math.ceil(high / self.rows) * math.ceil(wide / self.rows)
                 size = min(high, self.rows), min(wide, self.rows)
                 yield self._transpose(op, blocks, *size).with_values((number,), (turned,))
-                yield self._on("tensor_copy", op, blocks, size[0], psum_inputs=1).with_values((turned,), (copied,))
+                yield self._on("tensor_copy", op, blocks, size[0], psum_inputs=1).with_values(
+                    (turned,), (copied,)
+                )
                 number = copied
             operands.append(number)
         instruction = self._product(

@@ -5,12 +5,13 @@ go round, and a block of one axis is spread. It takes the same of every partitio
 
     ceil(rows / partitions) * bytes of a row
 
-What a product adds to is in the accumulator space, in whole banks; all else is in the scratch space. Views,
+What a product adds to is in the accumulator space, in whole banks; all else is in the scratch space. On a GPU
+only what products read is in a space, shared memory; the rest is in registers (`gpu` says how many). Views,
 numbers, and blocks that are one number take nothing, and what a loop carries stays in one place. A block
 lives from the operation that makes it to the last that reads it, through every loop begun in between.
 
-Loaded blocks get several places, as long as there is room (`versions`): a transfer for the next round need
-not wait for the computation of this one. Those that are loaded in the innermost loops come first.
+Blocks get several places, as long as there is room (`versions`): a transfer for the next round need not wait
+for the computation of this one. Those of the innermost loops come first, and of them those that are loaded.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dataclasses import dataclass, replace
 
 from blocklang.abi import SpaceUsage
 from blocklang.diagnostics import CompilationError, Location
-from blocklang.emulation.planning import data_values, is_block
+from blocklang.emulation.planning import data_values, is_block, shared_loads
 from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.types import element_type, shape_of
 from blocklang.ops import elementwise as e
@@ -32,7 +33,7 @@ from blocklang.ops.reduction import Dot
 from blocklang.ops.shape import ShapeOperation
 from blocklang.target import Device, MemorySpace, format_size
 
-MOST_VERSIONS = 8
+MOST_VERSIONS = 16
 
 
 @dataclass(frozen=True)
@@ -211,10 +212,13 @@ class _Lives:
             v: None for op in self.kernel.walk() for v in op.results if v in self.data and is_block(v)
         }:
             members.setdefault(self.home(value), []).append(value)
+        shared = shared_loads(self.kernel)
         for home, values in members.items():
             makers = [v.defining_op for v in values]
             if home not in self.spans or all(_is_one_number(op) for op in makers):
                 continue
+            if self.device.kind == "gpu" and not any(op in shared for op in makers):
+                continue  # in registers
             space = self._space(home in products)
             name = next((v.name for v in values if v.name), makers[0].name if makers[0] else "")
             first, last = self.spans[home]
@@ -238,7 +242,7 @@ class _Lives:
         return found
 
     def _space(self, is_product: bool) -> MemorySpace:
-        has_two = "accumulator" in self.device.memory
+        has_two = "accumulator" in self.device.memory and self.device.kind != "gpu"
         return self.device.memory["accumulator" if is_product and has_two else "scratch"]
 
 
@@ -288,17 +292,17 @@ def _peak(blocks: Sequence[Block]) -> tuple[int, list[Block]]:
 
 
 def _with_versions(blocks: dict[Value, Block], limit: int) -> dict[Value, Block]:
-    """Double the places of what is loaded as long as there is room, from the innermost loops outwards."""
+    """Double the places of blocks as long as there is room, from the innermost loops outwards, those first
+    that are loaded."""
     found = dict(blocks)
     for depth in sorted({b.depth for b in blocks.values()}, reverse=True):
-        inner = [v for v, b in found.items() if b.depth == depth]
-        for versions in (2, 4, MOST_VERSIONS):
-            wider = {
-                v: replace(found[v], versions=versions) for v in inner if found[v].is_loaded or versions == 2
-            }
-            if _peak(list((found | wider).values()))[0] > limit:
-                break
-            found |= wider
+        for is_loaded in (True, False):
+            inner = [v for v, b in found.items() if (b.depth, b.is_loaded) == (depth, is_loaded)]
+            for versions in (2, 4, 8, MOST_VERSIONS):
+                wider = {v: replace(found[v], versions=versions) for v in inner}
+                if _peak(list((found | wider).values()))[0] > limit:
+                    break
+                found |= wider
     return found
 
 

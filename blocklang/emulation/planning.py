@@ -23,9 +23,13 @@ from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.types import BlockType, element_type, shape_of
 from blocklang.ops.atomics import Atomic
 from blocklang.ops.control import For, If, While, Yield
+from blocklang.ops.elementwise import Bitcast, Cast
 from blocklang.ops.memory import Load, Store, pointee
+from blocklang.ops.reduction import Dot
+from blocklang.ops.shape import ShapeOperation
 from blocklang.target import Device
 
+NUMBERS = 16  # versions of what is too small to need a place
 Place = tuple[str, int, int]
 
 
@@ -95,8 +99,8 @@ class Planner:
         return -self._fresh
 
     def depth(self, op: Operation) -> int:
-        """How many versions of what an operation makes have a place."""
-        return max((self.versions.get(r, 2) for r in op.results), default=0)
+        """How many versions of what an operation makes have a place; numbers always find one."""
+        return max((self.versions.get(r, NUMBERS) for r in op.results), default=0)
 
     def number(self, value: Value) -> int:
         """The number of a value in the stream."""
@@ -203,6 +207,20 @@ def bytes_of(value: Value) -> int:
     for extent in shape_of(value.type):
         size *= extent
     return int(size)
+
+
+def shared_loads(kernel: Kernel) -> set[Operation]:
+    """The loads whose blocks a matrix product reads, as they are or through views and casts."""
+    found: set[Operation] = set()
+    for product in kernel.walk():
+        pending = [product.a, product.b] if isinstance(product, Dot) else []
+        while pending:
+            producer = pending.pop().defining_op
+            if isinstance(producer, Load):
+                found.add(producer)
+            elif isinstance(producer, (ShapeOperation, Cast, Bitcast)):
+                pending.append(producer.operands[0])
+    return found
 
 
 def data_values(kernel: Kernel) -> set[Value]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from blocklang.abi import AccessCounts, CountedAccess, SpaceUsage
 from blocklang.diagnostics import Location
-from blocklang.emulation.estimate import Estimate
+from blocklang.emulation.estimate import Estimate, Run
 from blocklang.target import Device
 
 
@@ -115,6 +115,7 @@ class LaunchProfile:
         kernel: its name.
         location: where the kernel is defined.
         grid: its extents.
+        run: what it did, if that was to be kept.
         times: how many launches these figures stand for; each figure is of one.
         counts: what it moved.
         usage: how full it made each on-chip space.
@@ -126,6 +127,7 @@ class LaunchProfile:
     counts: Counts
     usage: Mapping[str, SpaceUsage]
     estimate: Estimate | None = None
+    run: Run | None = None
     times: int = 1
 
     def to_dict(self, device: Device) -> dict[str, Any]:
@@ -161,6 +163,7 @@ class Profile:
         usage: Iterable[SpaceUsage],
         counters: Sequence[int],
         estimate: Estimate | None = None,
+        run: Run | None = None,
     ) -> None:
         """Add a launch that ended with these counters, the sums over its programs."""
         key = (counts, grid, tuple(counters), estimate.seconds if estimate is not None else None)
@@ -170,9 +173,8 @@ class Profile:
         figures = self._no_counts()
         for access in counts.accesses:
             figures.add_access(access, counters)
-        launch = LaunchProfile(
-            kernel, location, grid, figures, {each.space: each for each in usage}, estimate
-        )
+        peaks = {each.space: each for each in usage}
+        launch = LaunchProfile(kernel, location, grid, figures, peaks, estimate, run)
         self._known[key] = launch
         self.launches.append(launch)
 

@@ -1,11 +1,11 @@
 """When each instruction of a stream runs: a simulation that goes from event to event, and repeats nothing.
 
 The rules are those of queues. An engine runs its instructions one at a time, in the order of the stream; one
-that overtakes takes the first pause that is long enough. An instruction starts when its engine is free, what
-it reads is there, and what it writes has a place: the version `depth` rounds ago is no longer read. Engines
-do not wait for each other otherwise, so a copy for the next round runs ahead as far as places allow. On
-devices that issue in order (`in_order`) an instruction also starts no earlier than the one before it of the
-same agent.
+that overtakes fills the pauses of its engine, in parts if it must. An instruction starts when its engine is
+free, what it reads is there, and what it writes has a place: the version `depth` rounds ago is no longer
+read. Engines do not wait for each other otherwise, so a copy for the next round runs ahead as far as places
+allow. On devices that issue in order (`in_order`) an instruction also starts no earlier than the one before
+it of the same agent.
 
 Such a system settles: once a few rounds of a loop took as long as the few before on every engine, later
 ones do, too, and the rest is added at once. Loops that do not settle in `PATIENCE` rounds go on as in the
@@ -19,6 +19,7 @@ is what the launch waited for.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ import numpy as np
 from blocklang.emulation.stream import Branch, Instruction, Loop, Node
 
 PATIENCE = 64
-_PAUSES = 16  # of an engine that are remembered
+_PAUSES = 256  # of an engine that are remembered
 _LONGEST = 8  # rounds that are tried as a period
 _SETTLED = 1e-9  # of a round's time
 
@@ -57,6 +58,11 @@ class _Pause:
     first: Moment
     last: Moment
     made: int
+
+    def without(self, begin: Moment, end: Moment) -> list[_Pause]:
+        """What is left of it before `begin` and behind `end`."""
+        parts = (_Pause(self.first, begin, self.made), _Pause(end, self.last, self.made))
+        return [p for p in parts if p.first.time < p.last.time]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,26 +213,47 @@ class _Simulator:
 
     def occupy(self, node: Instruction, ready: Moment, seconds: float, number: int) -> tuple[Moment, Moment]:
         """When an instruction that could start at `ready` has its engine, and until when."""
-        pauses = self.pauses[node.engine]
         if node.overtakes:
-            for position, pause in enumerate(pauses):
-                begin = _later(ready, pause.first)
-                if begin.time + seconds <= pause.last.time:
-                    end = _after(begin, seconds, number)
-                    parts = (_Pause(pause.first, begin, pause.made), _Pause(end, pause.last, pause.made))
-                    pauses[position : position + 1] = [p for p in parts if p.first.time < p.last.time]
-                    self.oldest = min(self.oldest, pause.made)
-                    self.touched.add(("engine", node.engine))
-                    return begin, end
+            return self.spread(node, ready, seconds, number)
+        return self.append(node, ready, seconds, number)
+
+    def append(self, node: Instruction, ready: Moment, seconds: float, number: int) -> tuple[Moment, Moment]:
+        """Behind all that its engine has to do."""
         free = self.moments.get(("engine", node.engine), self.start)
         begin = _later(ready, free)
         end = _after(begin, seconds, number)
         if node.overtakes and free.time < begin.time:
             self.made += 1
+            pauses = self.pauses[node.engine]
             pauses.append(_Pause(free, begin, self.made))
             del pauses[:-_PAUSES]
         self.set(("engine", node.engine), end)
         return begin, end
+
+    def spread(self, node: Instruction, ready: Moment, seconds: float, number: int) -> tuple[Moment, Moment]:
+        """Over the pauses of its engine from `ready` on, and what is left behind all that it has to do."""
+        first: Moment | None = None
+        end = ready
+        pauses = self.pauses[node.engine]
+        low = high = bisect_right(pauses, ready.time, key=_end_of)
+        kept: list[_Pause] = []
+        while high < len(pauses) and (seconds > 0 or first is None):
+            pause = pauses[high]
+            begin = _later(ready, pause.first)
+            part = min(seconds, pause.last.time - begin.time)
+            end = _after(begin, part, number)
+            first = first or begin
+            seconds -= part
+            kept += pause.without(begin, end)
+            self.oldest = min(self.oldest, pause.made)
+            high += 1
+        if high > low:
+            pauses[low:high] = kept
+            self.touched.add(("engine", node.engine))
+        if seconds > 0 or first is None:
+            begin, end = self.append(node, ready, seconds, number)
+            first = first or begin
+        return first, end
 
     def place(self, agent: int, value: int, depth: int) -> Moment:
         """When a new version of a value may be written."""
@@ -379,6 +406,10 @@ def _deepest(nodes: Sequence[Node]) -> int:
         (n.depth if isinstance(n, Instruction) else _deepest(n.body) for n in nodes),
         default=0,
     )
+
+
+def _end_of(pause: _Pause) -> float:
+    return pause.last.time
 
 
 def _later(one: Moment, other: Moment) -> Moment:

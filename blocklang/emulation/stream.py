@@ -29,8 +29,8 @@ class Instruction:
             version so many rounds ago is no longer read. 0: it writes in place, or there is always room.
         ahead: it has a queue of its own: on devices that issue in order it does not wait for what stands
             before it, and nothing waits for it but what reads it.
-        overtakes: its engine has several queues: it need not wait for instructions that stand before it and
-            wait for something else.
+        overtakes: it need not wait for instructions of its engine that stand before it and wait for something
+            else: it fills their pauses, in parts if it must.
         bytes: how many it moves.
         space: where they come from or go to; "" if it moves none.
         label: what it does, for people.

@@ -4,9 +4,9 @@
     for point in sweep("trn2", vary, launches):
         print(point.changes, point.seconds, point.bottleneck)
 
-A key is a path through the description file; a memory space answers to its aliases too, and `bytes` of a space
-of partitions changes what each of them has. The programs run once, on the host: a description changes neither
-results nor counts, only where blocks are and how long things take.
+A key is a path through the description file; a memory space answers to its aliases too, and `bytes` of a
+space of partitions changes what each of them has. The programs run once, on the host: a description changes
+neither results nor counts, only where blocks are and how long things take.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from blocklang.emulation.placement import place_blocks
 from blocklang.target import Device, device_of, device_text, format_size
 
 MOST_POINTS = 1000
+_DERIVED = {"dma": ("core_bandwidth", "chip_bandwidth", "chip_engines")}
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,9 @@ def _change(data: dict[str, Any], key: str, value: str, device: str) -> None:
     for depth, name in enumerate(path):
         name = _space_named(table, name) if depth == 1 and path[0] == "memory" else name
         table = _item(table, name, key, device)
+    for derived in _DERIVED.get(path[0] if path else "", ()):
+        if derived != last:
+            table.pop(derived, None)  # it follows from what changes
     if last == "bytes" and "partition_bytes" in table:
         _set(table["partition_bytes"], _share(value, table["partitions"]["value"], key))
         if "bytes" not in table:
@@ -193,7 +197,7 @@ def _item(table: Any, name: str, key: str, device: str) -> Any:
 def _set(figure: Any, value: str) -> None:
     figure["value"] = _number(value)
     figure.pop("unverified", None)
-    figure["source"] = "varied"
+    figure["source"] = "varied from the description"
 
 
 def _number(text: str) -> Any:

@@ -36,7 +36,7 @@ EVENTS = 4000  # instructions of a launch that are kept for its timeline
 
 
 @contextmanager
-def emulate(device: Device | str, *, events: int = EVENTS) -> Iterator[Profile]:
+def emulate(device: Device | str, *, events: int = EVENTS, only_runs: bool = False) -> Iterator[Profile]:
     """Emulate every launch of this process on a device while the context lasts.
 
         with bl.emulate("trn2") as run:
@@ -49,13 +49,14 @@ def emulate(device: Device | str, *, events: int = EVENTS) -> Iterator[Profile]:
     Args:
         device: a device, its name, or the path of a description file.
         events: how many instructions of a launch are kept for its timeline.
+        only_runs: keep what was counted, to be timed on devices later, and ask nothing of this one.
 
     Raises:
         UsageError: there is no such device.
         CompilationError: from a launch whose kernel does not fit the device.
     """
     found = find_device(device) if isinstance(device, str) else device
-    emulator = _Emulator(Profile(found), events)
+    emulator = _Emulator(Profile(found), events, only_runs)
     with replace_launches(emulator.run):
         yield emulator.profile
 
@@ -72,10 +73,11 @@ class _Counted:
 
 
 class _Emulator:
-    def __init__(self, profile: Profile, events: int) -> None:
+    def __init__(self, profile: Profile, events: int, only_runs: bool) -> None:
         self.profile = profile
         self.device = profile.device
         self.events = events
+        self.only_runs = only_runs
         self._lock = threading.Lock()
         self._versions: dict[int, _Counted] = {}
 
@@ -87,6 +89,7 @@ class _Emulator:
         given = launch.slots[: counted.kernel.abi.argument_bytes - SLOT_BYTES]
         slots = given + slots_of([counters.ctypes.data])
         counted.loaded.launch(slots, launch.grid, threads=get_num_threads())
+        run = _run_of(launch, counted.kernel, counters)
         with self._lock:
             self.profile.add(
                 launch.function.__name__,
@@ -95,7 +98,8 @@ class _Emulator:
                 counted.kernel.counts,
                 counted.placement.usage,
                 counters.sum(axis=0).tolist(),
-                self._estimate(launch, counted, counters),
+                None if self.only_runs else self._estimate(counted, run),
+                run if self.only_runs else None,
             )
 
     def _version(self, launch: Launch) -> _Counted:
@@ -104,26 +108,32 @@ class _Emulator:
         known = self._versions.get(id(launch.compiled))
         if known is None:
             kernel = compile_counted(launch.compiled.source, self.device)
-            placement = place_blocks(kernel.block, self.device)
+            placement = _NOWHERE if self.only_runs else place_blocks(kernel.block, self.device)
             loaded = LoadedKernel(kernel.abi, kernel.object_code)
             known = _Counted(launch.compiled, kernel, loaded, placement)
             self._versions[id(launch.compiled)] = known
         return known
 
-    def _estimate(self, launch: Launch, counted: _Counted, counters: np.ndarray[Any, Any]) -> Estimate | None:
-        if not self.device.is_timed or not counters.shape[0]:
+    def _estimate(self, counted: _Counted, run: Run) -> Estimate | None:
+        if not self.device.is_timed or not len(run.rows):
             return None
-        kernel = counted.kernel
-        arguments = _scalars(kernel.abi, launch.slots)
-        options = {n: v for n, v in launch.options.items() if n in ("num_warps", "num_stages")}
-        key = (tuple(arguments.items()), launch.grid, tuple(options.items()), hash(counters.tobytes()))
+        facts = (tuple(run.arguments.items()), run.grid, tuple(run.options.items()))
+        key = (*facts, hash(run.rows.tobytes()))
         known = counted.estimates.get(key)
         if known is None:
-            run = Run(kernel.block, kernel.counts, counters, arguments, launch.grid, options)
             versions = counted.placement.versions
             known = estimate_launch(run, self.device, versions=versions, events=self.events)
             counted.estimates[key] = known
         return known
+
+
+_NOWHERE = Placement((), (), {})
+
+
+def _run_of(launch: Launch, kernel: CountedKernel, counters: np.ndarray[Any, Any]) -> Run:
+    options = {n: v for n, v in launch.options.items() if n in ("num_warps", "num_stages")}
+    arguments = _scalars(kernel.abi, launch.slots)
+    return Run(kernel.block, kernel.counts, counters, arguments, launch.grid, options)
 
 
 def _scalars(abi: KernelAbi, slots: bytes) -> Mapping[str, Any]:

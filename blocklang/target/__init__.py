@@ -25,7 +25,8 @@ from blocklang.target.cpu import LEVELS, Target, current_target, target_for
 
 if TYPE_CHECKING:
     from blocklang.target.device import Device, MemorySpace
-    from blocklang.target.device_search import device_names, find_device, read_device
+    from blocklang.target.device_file import device_of
+    from blocklang.target.device_search import device_names, device_text, find_device, read_device
     from blocklang.target.figures import Figure
     from blocklang.target.units import format_size
 
@@ -37,6 +38,8 @@ __all__ = [
     "Target",
     "current_target",
     "device_names",
+    "device_of",
+    "device_text",
     "find_device",
     "format_size",
     "read_device",
@@ -46,7 +49,10 @@ __all__ = [
 # Launches need none of these.
 _PLACES = {
     **dict.fromkeys(("Device", "MemorySpace"), "blocklang.target.device"),
-    **dict.fromkeys(("device_names", "find_device", "read_device"), "blocklang.target.device_search"),
+    "device_of": "blocklang.target.device_file",
+    **dict.fromkeys(
+        ("device_names", "device_text", "find_device", "read_device"), "blocklang.target.device_search"
+    ),
     "Figure": "blocklang.target.figures",
     "format_size": "blocklang.target.units",
 }

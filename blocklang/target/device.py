@@ -388,8 +388,18 @@ class Device:
 
     @property
     def is_timed(self) -> bool:
-        """True if the description is enough for a model of time."""
-        return False
+        """True if the description is enough for a model of time (`blocklang.emulation`)."""
+        if self.kind == "neuron":
+            return None not in (self.transfers, self.tile_limits) and bool(self.costs)
+        l2, simt, memory = self.caches.get("l2"), self.engines.get("simt"), self.memory["global"]
+        if self.kind != "gpu" or self.multiprocessor is None or l2 is None or simt is None:
+            return False
+        needed = (
+            *(l2.bandwidth, l2.latency_cycles, memory.bandwidth, memory.latency_cycles),
+            *(self.sm.shared_banks, self.sm.bank_bytes, self.sm.shared_latency_cycles),
+            *(simt.elements_per_cycle.get(name) for name in ("int", "special")),
+        )
+        return None not in needed and "tensor" in self.engines
 
     @property
     def on_chip(self) -> tuple[str, ...]:

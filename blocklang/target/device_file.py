@@ -95,6 +95,11 @@ def parse_device(text: str, file: str) -> Device:
     return _device(Table(file, text, "", data))
 
 
+def device_of(data: Mapping[str, Any], file: str) -> Device:
+    """The device that the tables of a description say; otherwise as `parse_device`."""
+    return _device(Table(file, "", "", data))
+
+
 def _device(table: Table) -> Device:
     table.allow(*KEYS)
     kind = table.one_of("kind", KINDS, "memory")

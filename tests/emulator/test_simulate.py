@@ -97,7 +97,7 @@ def instructions(draw: st.DrawFn) -> Instruction:
         tuple(draw(st.lists(st.integers(0, 9), max_size=2))),
         latency=draw(st.sampled_from([0.0, 1.0, 4.0])),
         depth=draw(st.integers(0, 3)),
-        overtakes=engine == "dma",
+        overtakes=engine != "tensor",
     )
 
 
