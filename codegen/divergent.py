@@ -78,7 +78,7 @@ def divergent_while(emitter: RegionEmitter, op: While) -> None:
         o.is_terminator or (isinstance(o, (Elementwise, Constant)) and not o.effects) for o in op.before.ops
     )
     handed_on = _handed_on(op) if recomputes else set(op.before.args)
-    shared = _shared(emitter, op) - handed_on
+    shared = _shared(emitter, op, handed_on)
     widths = [0 if arg in shared else lanes.width for arg in op.before.args]
     inits = [_held(lanes, emitter.values[v], w) for v, w in zip(op.inits, widths, strict=True)]
     header, body, done = emit.new_block("while"), emit.new_block("body"), emit.new_block("done")
@@ -124,12 +124,12 @@ def _held(lanes: LaneEmitter, value: Lane, width: int) -> Lane:
     return Lane(lanes.vector(value) if width else value.text, value.type, width)
 
 
-def _shared(emitter: RegionEmitter, op: While) -> set[Value]:
+def _shared(emitter: RegionEmitter, op: While, kept: set[Value]) -> set[Value]:
     """What the loop carries that is one number in all lanes that are still there: it starts so, and each
-    round makes it from such numbers.
+    round makes it from such numbers. What is `kept` for lanes that have left is none, nor what it makes.
     """
     starts = zip(op.before.args, op.inits, strict=True)
-    shared = {arg for arg, init in starts if emitter.values[init].is_uniform}
+    shared = {arg for arg, init in starts if arg not in kept and emitter.values[init].is_uniform}
     inside = {v for region in op.regions for v in region.args}
     inside |= {r for region in op.regions for o in region.walk() for r in o.results}
     before, after = op.before.terminator, op.after.terminator

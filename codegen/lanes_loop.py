@@ -214,7 +214,7 @@ class LanesLoop:
     ) -> list[str]:
         """One loop over [low, high): all lanes live, or masked to the lanes below the loop's end."""
         emit = self.emit
-        if self.width and _is_one_step(low, high, step) and not self._stores_by_mask(masked=masked):
+        if self.width and _is_one_step(low, high, step) and not self._needs_a_loop(masked=masked):
             return self.step(low, state, assumed, {}, masked=masked, streams=streams, divisors={})
         header, inside, done = emit.new_block("lanes"), emit.new_block("body"), emit.new_block("done")
         splats = self.splat_uniform_operands() if self.width else {}
@@ -237,12 +237,19 @@ class LanesLoop:
         emit.start(done)
         return [p.name for p in phis]
 
-    def _stores_by_mask(self, *, masked: bool) -> bool:
-        """True if a mask of stores could become a constant of a straight step: of a masked store with one
-        live lane, whose value is truncated, LLVM 22 makes a store of the wide value.
+    def _needs_a_loop(self, *, masked: bool) -> bool:
+        """True if a mask could become a constant of a straight step, where LLVM 22 is wrong about it: of a
+        masked store with one live lane, whose value is truncated, it makes a store of the wide value; of a
+        masked load of four registers and more it reads the last one whole if the mask leaves that out.
         """
-        stores = [op for op in self.op.body.walk() if isinstance(op, Store)]
-        return any(masked or op.mask is not None for op in stores)
+        for op in self.op.body.walk():
+            if isinstance(op, Store) and (masked or op.mask is not None):
+                return True
+            if isinstance(op, Load) and (masked or op.mask is not None):
+                size = self.width * memory_type(op.result.type).bytes
+                if size >= 4 * self.emitter.lanes.target.vector_bytes:
+                    return True
+        return False
 
     def step(
         self,

@@ -329,7 +329,7 @@ class _Chooser:
             width = min(width, max(STREAM_BYTES // widest, 1))
         if runs:  # whole groups, which are enough to hide behind each other
             width = min(GROUP, _power_of_two(op.space[lane_axis]))
-        if _is_rare(op):
+        if _is_rare(op) and not _is_float_sum(op):  # whose partials are its order
             width = 1
         stream = choose_stream(op, lane_axis, width, self.hazards, self.target)
         return LoopSchedule(order, width, stream, self.prefetch(op))

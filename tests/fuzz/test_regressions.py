@@ -555,3 +555,73 @@ def test_a_masked_load_that_reads_what_was_just_written() -> None:
         cpu="x86-64-v3",
         schedule=PerturbedSchedule(seed=10742),
     )
+
+
+def test_a_masked_load_whose_last_register_is_past_the_end() -> None:
+    # Of four registers LLVM read the last one whole: the row ends in the first.
+    assert_agrees(
+        """
+        kernel @fuzzed(%p9: ptr<f32>, %s10: i32, %p16: ptr<u64>, %s19: i8) alias="disjoint" {
+          %v0 = arange start=0, end=513 : block<513xi32>
+          %v1 = add %v0, %s10 : block<513xi32>
+          %v2 = offset %p9, %v1 : block<513xptr<f32>>
+          %v3 = constant value=3 : i32
+          %v4 = constant value=0 : i32
+          %v5 = constant value=1 : i32
+          %v6 = constant value=1.0 : block<513xf32>
+          %v7, %v8 = for %v4, %v3, %v5, %v2, %v6 : block<513xptr<f32>>, block<513xf32> {
+            (%i_0: i32, %q_0: block<513xptr<f32>>, %acc_0: block<513xf32>):
+            %v9 = constant value=1 : u64
+            %v10 = atomic_cas %p16, %v9, %v9, scope="sys" : u64
+            %v11 = arange start=0, end=513 : block<513xi32>
+            %v12 = cast %v11 : block<513xi8>
+            %v13 = cmp %v12, %s19, predicate="le" : block<513xi1>
+            %v14 = load %q_0, mask=%v13 : block<513xf32>
+            %v15 = mul %acc_0, %v14 : block<513xf32>
+            store %q_0, %v15
+            yield %q_0, %v15
+          }
+          return
+        }
+        """,
+        arguments=(Pointer(memory=0, offset=0), 0, Pointer(memory=1, offset=0), 0),
+        memories=(
+            Memory(element="f32", count=515, fill="special", seed=133, misaligned=0),
+            Memory(element="u64", count=7, fill="small", seed=275, misaligned=0),
+        ),
+        grid=(1,),
+        cpu="x86-64-v3",
+    )
+
+
+def test_a_float_sum_where_only_checks_are_left() -> None:
+    # Code that looks for a fault is short; a sum in it needs its partials all the same.
+    assert_agrees(
+        """
+        kernel @kernel(%p: ptr<f32>, %q: ptr<f32>, %n: i32) alias="disjoint" {
+          %cols = arange start=0, end=4 : block<4xi32>
+          %from = offset %q, %cols : block<4xptr<f32>>
+          %row = load %from : block<4xf32>
+          %one = constant value=1 : i32
+          %some = cmp %n, %one, predicate="gt" : i1
+          if %some {
+            %down = expand_dims %row, axis=1 : block<4x1xf32>
+            %across = expand_dims %row, axis=0 : block<1x4xf32>
+            %left = broadcast %down, shape=[4, 4] : block<4x4xf32>
+            %right = broadcast %across, shape=[4, 4] : block<4x4xf32>
+            %all = mul %left, %right : block<4x4xf32>
+            %sums = reduce %all, combine="sum", axis=1 : block<4xf32>
+            %mask = cmp %sums, %row, predicate="ge" : block<4xi1>
+            %v = load %from, mask=%mask : block<4xf32>
+            yield
+          }
+          %to = offset %p, %cols : block<4xptr<f32>>
+          store %to, %row
+          return
+        }
+        """,
+        arguments=(Pointer(memory=0, offset=0), Pointer(memory=1, offset=0), 4),
+        memories=(Memory("f32", 4, "small"), Memory("f32", 4, "small")),
+        cpu="x86-64",
+        debug=True,
+    )
