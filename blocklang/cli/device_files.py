@@ -127,9 +127,9 @@ def _describe(device: Device) -> Iterator[str]:
 def _hardware(device: Device, table: str) -> str:
     """What the makers call what a table describes."""
     kind, _, name = table.partition(".")
-    tables = {"memory": device.memory, "engines": device.engines}
-    found = tables.get(kind, {}).get(name)
-    return f" {found.hardware}" if found is not None else ""
+    if kind == "memory":
+        return f" {device.memory[name].hardware}"
+    return f" {device.engines[name].hardware}" if kind == "engines" and name in device.engines else ""
 
 
 def _costs(device: Device) -> Iterator[str]:

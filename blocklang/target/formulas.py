@@ -50,6 +50,7 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
     "abs": abs,
 }
 _ONE_ARGUMENT = ("ceil", "floor", "abs")
+_KIND_HELP = "a number comes from arithmetic, a flag from a comparison; texts are only compared"
 LONGEST = 1000  # characters; a formula that is longer is no formula, and the parser recurses
 
 
@@ -110,7 +111,9 @@ def parse_formula(text: str, kinds: Mapping[str, str]) -> Formula:
         body = _body(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise FormulaError(f"expected an expression, got {text!r}: {reason}") from error
+        raise FormulaError(
+            f"expected an expression, got {text!r}: {reason}", "for instance 'max(MIN_II, 2 * N)'"
+        ) from error
     _expect(body, NUMBER, kinds)
     names = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)} - set(_FUNCTIONS)
     return Formula(text, tuple(sorted(names)))
@@ -122,7 +125,7 @@ def parse_formula(text: str, kinds: Mapping[str, str]) -> Formula:
 def _expect(node: ast.expr, kind: str, kinds: Mapping[str, str]) -> None:
     found = _kind(node, kinds)
     if found != kind:
-        raise FormulaError(f"expected {kind}, got {found}: {ast.unparse(node)}")
+        raise FormulaError(f"expected {kind}, got {found}: {ast.unparse(node)}", _KIND_HELP)
 
 
 def _kind(node: ast.expr, kinds: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -130,10 +131,10 @@ EXPRESSIONS = st.recursive(_NUMBERS, _grow, max_leaves=12)
 @given(EXPRESSIONS, st.integers(0, 999), st.integers(1, 999), st.booleans(), st.sampled_from(["f32", "f16"]))
 def test_agrees_with_python(text: str, n: int, m: int, wide: bool, dtype: str) -> None:
     values: dict[str, Value] = {"N": n, "M": m, "wide": wide, "dtype": dtype}
-    functions = {"max": max, "min": min, "ceil": math.ceil, "floor": math.floor, "abs": abs}
+    functions: dict[str, Any] = {"max": max, "min": min, "ceil": math.ceil, "floor": math.floor, "abs": abs}
     formula = parse_formula(text, KINDS)
     try:
-        expected = float(eval(text, {"__builtins__": {}}, values | functions))
+        expected = float(eval(text, {"__builtins__": {}}, {**values, **functions}))
     except ZeroDivisionError:
         with pytest.raises(FormulaError, match="divides by zero"):
             formula.evaluate(values)
