@@ -81,12 +81,19 @@ class Formula:
             values: at least the names that are reached; a branch that is not taken needs none.
 
         Raises:
-            FormulaError: a name has no value, or a division is by zero.
+            FormulaError: a name has no value, a division is by zero, or the result is infinite.
         """
         try:
-            return float(_evaluate(_body(self.text), values))
+            result = float(_evaluate(_body(self.text), values))
         except ZeroDivisionError as error:
             raise FormulaError(f"{self.text!r} divides by zero") from error
+        except (OverflowError, ValueError) as error:
+            if isinstance(error, FormulaError):
+                raise
+            raise FormulaError(f"{self.text!r} gives no finite number") from error
+        if not math.isfinite(result):
+            raise FormulaError(f"{self.text!r} gives no finite number")
+        return result
 
 
 @functools.lru_cache(maxsize=1024)
@@ -114,7 +121,10 @@ def parse_formula(text: str, kinds: Mapping[str, str]) -> Formula:
         raise FormulaError(
             f"expected an expression, got {text!r}: {reason}", "for instance 'max(MIN_II, 2 * N)'"
         ) from error
-    _expect(body, NUMBER, kinds)
+    try:
+        _expect(body, NUMBER, kinds)
+    except RecursionError as error:
+        raise FormulaError("expected an expression, got one that is nested too deeply") from error
     names = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)} - set(_FUNCTIONS)
     return Formula(text, tuple(sorted(names)))
 

@@ -204,3 +204,18 @@ def test_questions_without_an_answer(call: Any, message: str, help: str) -> None
         call(find_device("trn2"))
     assert message in caught.value.message
     assert help in str(caught.value.help)
+
+
+def test_a_cost_is_never_negative() -> None:
+    text = shipped_text("trn2").replace("'max(MIN_II, 8 * N)'", "'MIN_II - N'")
+    with pytest.raises(UsageError, match="reciprocal costs -36 cycles on trn2, by MIN_II - N"):
+        parse_device(text, "mine.toml").cost("reciprocal", N=100)
+
+
+def test_costs_are_kept_and_told_apart() -> None:
+    device = find_device("trn2")
+    first = device.cost("tensor_copy", N=2048, dtype="bf16")
+    assert device.cost("tensor_copy", N=2048, dtype="bf16") is first
+    assert device.cost("tensor_copy", N=2048, dtype="f32").cycles == 2048
+    assert device.cost("tensor_copy", engine="scalar", N=2048, dtype="bf16").cycles == 2048
+    assert pickle.loads(pickle.dumps(device)) == device
