@@ -8,6 +8,9 @@
 Each figure is the best of several runs, as whatever else the machine does only makes them
 slower. It takes a few seconds.
 
+The bandwidths are what a compiled loop reaches, not what the hardware could do: in the first caches the
+loop, with one vector a step, is the limit.
+
 Not here: the file's form (`target.host_device`), the kernels (`measure_kernels`).
 """
 
@@ -44,7 +47,7 @@ def measure() -> Measured:
     largest = max((size for size, _, _ in caches.values()), default=0)
     memory = _walk(min(max(4 * largest, SMALLEST), LARGEST), get_num_threads())
     today = datetime.datetime.now(tz=datetime.UTC).date()
-    source = f"measured by blocklang doctor --measure on {today}"
+    source = f"measured by blocklang doctor --measure on {today}: what its loops reach"
     return Measured(_clock(), _multiply_adds(), bandwidths, memory, source)
 
 
