@@ -18,6 +18,7 @@ from blocklang.emulation.profile import Profile
 from blocklang.emulation.table import format_profile
 from blocklang.jit import emulate
 from blocklang.target import device_names, find_device
+from blocklang.target.device_search import HOST, shipped_names
 
 
 def _complete_device(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:
@@ -33,7 +34,7 @@ def _complete_device(_: click.Context, __: click.Parameter, start: str) -> list[
     required=True,
     metavar="NAME",
     shell_complete=_complete_device,
-    help=f"One of {', '.join(device_names())}, or a description of your own: a .toml file.",
+    help=f"One of {', '.join((*shipped_names(), HOST))}, or a description of your own: a .toml file.",
 )
 @click.option(
     "--json",

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from blocklang.diagnostics import UsageError
+from blocklang.lazy import cached_property
 from blocklang.target.figures import QUANTITIES, Figure, Named, figure
 from blocklang.target.formulas import Formula, FormulaError, Value
 
@@ -488,8 +489,24 @@ class Device:
         Raises:
             UsageError: the instruction, engine or a quantity is unknown or missing.
         """
+        key = (instruction, engine, tuple(quantities.items()))
+        if (known := self._known_costs.get(key)) is None:
+            known = self._known_costs[key] = self._compute_cost(instruction, engine, quantities)
+        return known
+
+    @cached_property
+    def _known_costs(self) -> dict[tuple[object, ...], Cost]:
+        """Costs that were asked for: a timing model asks for the same few over and over."""
+        return {}
+
+    def _compute_cost(self, instruction: str, engine: str | None, quantities: Mapping[str, Value]) -> Cost:
         row = self.cost_row(instruction, engine)
-        for name in quantities:
+        for name, value in quantities.items():
+            if name in QUANTITIES and not QUANTITIES[name].takes(value):
+                raise UsageError(
+                    f"{instruction}: expected {QUANTITIES[name].kind} for {name}, got {value!r}",
+                    help=f"{name} is {QUANTITIES[name].meaning}",
+                )
             if name not in QUANTITIES:
                 close = difflib.get_close_matches(name, QUANTITIES, n=1)
                 guess = f"did you mean {close[0]}? " if close else ""
@@ -502,12 +519,17 @@ class Device:
         }
         values |= {name: constant.value for name, constant in self.constants.items()}
         try:
-            cycles = row.cycles.evaluate(values | quantities)
+            cycles = row.cycles.evaluate({**values, **quantities})
         except (FormulaError, TypeError) as error:
             needed = ", ".join(f"{n} ({QUANTITIES[n].meaning})" for n in row.cycles.names if n in QUANTITIES)
             raise UsageError(
                 f"cannot compute the cycles of {instruction}, {row.cycles.text}: {error}",
                 help=f"it is in {needed}",
             ) from error
+        if cycles < 0:
+            raise UsageError(
+                f"{instruction} costs {cycles:g} cycles on {self.name}, by {row.cycles.text}",
+                help="correct the formula of the device file: cycles are never less than zero",
+            )
         runs_on = row.engines[0] if engine is None else engine
         return Cost(instruction, runs_on, cycles, self.engines[runs_on].seconds(cycles), row)

@@ -50,6 +50,7 @@ from blocklang.target.device import (
 from blocklang.target.device_tables import ABSENT, Table, guess, words
 from blocklang.target.figures import QUANTITIES, Figure
 from blocklang.target.formulas import NUMBER, FormulaError, parse_formula
+from blocklang.target.units import format_quantity, format_size
 
 Described = TypeVar("Described")
 
@@ -74,6 +75,7 @@ _TABLES = (
     "rules",
 )
 KEYS = ("name", "title", "kind", "note", *_TABLES, "published")
+CONTRADICTION = "two figures contradict each other: change the one that is wrong"
 NEAR = 0.03  # products of rounded figures may differ by so much
 
 
@@ -214,7 +216,10 @@ def _check_size(table: Table, space: MemorySpace) -> None:
         raise table.error("bytes", "a size, or partitions and partition_bytes", ABSENT)
     if space.size is not None and space.size.value != space.capacity_bytes:
         raise table.error(
-            "bytes", f"{space.capacity_bytes}, which is partitions x partition_bytes", space.size.value
+            "bytes",
+            f"{space.capacity_bytes}, which is partitions x partition_bytes",
+            space.size.value,
+            CONTRADICTION,
         )
 
 
@@ -369,7 +374,8 @@ def _check_costs(table: Table, device: Device) -> None:
         for pair in ((name, engine) for name in row.instructions for engine in row.engines):
             if pair in seen:
                 got = words(f"a second cost of {pair[0]} on {pair[1]}; the first is cost[{seen[pair]}]")
-                raise place.error("instructions", "one cost of an instruction on an engine", got)
+                raise place.error("instructions", "one cost of an instruction on an engine", got,
+                                  "remove one, or make it one formula with a condition")  # fmt: skip
             seen[pair] = number
 
 
@@ -386,10 +392,17 @@ def _check_products(table: Table, device: Device) -> None:
         accumulator = device.memory.get("accumulator")
         if accumulator is not None and accumulator.bank_bytes is not None:
             value = Figure(accumulator.bank_bytes, "")
-            _agree(table, "tiles.bank_bytes", tiles.bank_bytes, value, "bytes of a bank of the accumulator")
+            _agree(
+                table,
+                "tiles.bank_bytes",
+                tiles.bank_bytes,
+                value,
+                "bytes of a bank of the accumulator",
+                "size",
+            )
     if (dma := device.transfers) is not None:
         product = Figure(dma.engines.value * dma.bandwidth.value, "")
-        _agree(table, "dma.core_bandwidth", dma.core_bandwidth, product, "engines x bandwidth")
+        _agree(table, "dma.core_bandwidth", dma.core_bandwidth, product, "engines x bandwidth", "bandwidth")
         if device.chip is not None:
             count = Figure(dma.engines.value * device.chip.cores.value, "")
             if dma.chip_engines is not None and dma.chip_engines.value > count.value:
@@ -398,15 +411,24 @@ def _check_products(table: Table, device: Device) -> None:
         if sm.block_shared_bytes.value > sm.shared_bytes.value:
             raise table.error(
                 "sm.block_shared_bytes",
-                f"at most shared_bytes, {sm.shared_bytes.value}",
-                sm.block_shared_bytes.value,
+                f"at most shared_bytes, {format_size(sm.shared_bytes.value)}",
+                words(format_size(sm.block_shared_bytes.value)),
+                CONTRADICTION,
             )
         if sm.warps is not None:
             product = Figure(sm.warps.value * sm.warp_lanes.value, "")
             _agree(table, "sm.threads", sm.threads, product, "warps x warp_lanes")
 
 
-def _agree(table: Table, key: str, found: Figure[Any] | None, wanted: Figure[Any] | None, what: str) -> None:
+def _agree(
+    table: Table,
+    key: str,
+    found: Figure[Any] | None,
+    wanted: Figure[Any] | None,
+    what: str,
+    reads: str = "count",
+) -> None:
     if found is None or wanted is None or abs(found.value - wanted.value) <= NEAR * wanted.value:
         return
-    raise table.error(key, f"{wanted.value:g}, which is {what}", found.value)
+    expected, got = (format_quantity(each.value, reads) for each in (wanted, found))
+    raise table.error(key, f"{expected}, which is {what}", words(got), CONTRADICTION)

@@ -17,6 +17,7 @@ from blocklang.diagnostics import UsageError
 from blocklang.target.figures import Figure
 from blocklang.target.units import EXAMPLES, UNITS, parse_quantity
 
+GUIDE = "docs/device_files.md says what each key means; `blocklang devices show trn2` is an example"
 _HEADER = re.compile(r"\s*(\[\[?)\s*([^\]\s]+)\s*\]")
 EXPECTED = {
     "count": "a whole number of at least 1",
@@ -78,11 +79,11 @@ class Table:
         path = self.path(name) if name else self.key
         line = line_of(self.text_of_file, path)
         place = f"{self.file}:{line}" if line else self.file
-        return UsageError(f"{place}: {path}: expected {expected}, got {shown}", help=help)
+        return UsageError(f"{place}: {path}: expected {expected}, got {shown}", help=help or GUIDE)
 
-    def get(self, name: str, expected: str) -> Any:
+    def get(self, name: str, expected: str, help: str | None = None) -> Any:
         if name not in self.data:
-            raise self.error(name, expected, ABSENT)
+            raise self.error(name, expected, ABSENT, help)
         return self.data[name]
 
     def text(self, name: str, default: str | None = None) -> str:
@@ -116,10 +117,10 @@ class Table:
             raise self.error(name, "true or false", value)
         return value
 
-    def table(self, name: str, expected: str = "a table") -> Table:
-        value = self.get(name, expected)
+    def table(self, name: str, expected: str = "a table", help: str | None = None) -> Table:
+        value = self.get(name, expected, help)
         if not isinstance(value, dict):
-            raise self.error(name, expected, value)
+            raise self.error(name, expected, value, help)
         return Table(self.file, self.text_of_file, self.path(name), value)
 
     def tables(self, name: str) -> list[Table]:
@@ -140,10 +141,12 @@ class Table:
 
     def figure(self, name: str, reads: str) -> Figure[Any]:
         """A figure with its source; `reads` is its dimension."""
-        table = self.table(name, "a figure: { value = ..., source = ... }")
+        table = self.table(name, _FIGURE, _example(name, reads))
         table.allow("value", "source", "unverified")
         unverified = table.flag("unverified")
-        return Figure(table.number("value", reads), table.text("source"), unverified)
+        value = table.number("value", reads)
+        table.get("source", "a text", 'say where the value is from: source = "the data sheet, page 3"')
+        return Figure(value, table.text("source"), unverified)
 
     def number(self, name: str, reads: str) -> float:
         """A number of a dimension, in base units."""
@@ -152,11 +155,25 @@ class Table:
         if reads in UNITS and isinstance(value, str):
             parsed = parse_quantity(value, reads)
             if parsed is None or parsed <= 0:
-                raise self.error(name, f"{expected} (units: {', '.join(UNITS[reads])})", value)
+                raise self.error(name, expected, value, f"the units are {', '.join(UNITS[reads])}")
             return parsed
         if isinstance(value, bool) or not isinstance(value, int | float) or not _fits(value, reads):
-            raise self.error(name, expected, value)
+            text = isinstance(value, int | float) and reads in UNITS
+            raise self.error(name, expected, value, "write the unit, in quotes" if text else None)
         return value
+
+
+_FIGURE = "a figure: { value = ..., source = ... }"
+_SAMPLES = {"size": '"24 MiB"', "frequency": '"2.4 GHz"', "bandwidth": '"23 B/ns"', "time": '"1300 ns"'}
+
+
+def _example(name: str, reads: str) -> str:
+    """What to write for a figure."""
+    sample = _SAMPLES.get(reads, '"79 TFLOPS"' if reads == "rate" else "0.5" if reads == "share" else "8")
+    return (
+        f'for instance {name} = {{ value = {sample}, source = "where it is from" }}; '
+        "with unverified = true if you guess"
+    )
 
 
 def _fits(value: float, reads: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Generic, TypeVar
 
 from blocklang.target.formulas import FLAG, NUMBER, TEXT, Value
@@ -37,6 +38,11 @@ class Quantity:
     kind: str
     meaning: str
     default: Value | None = None
+
+    def takes(self, value: object) -> bool:
+        """True if a value is of this kind; NumPy's numbers are numbers."""
+        wanted = {NUMBER: Real, FLAG: bool, TEXT: str}[self.kind]
+        return isinstance(value, wanted)
 
 
 QUANTITIES: Mapping[str, Quantity] = {

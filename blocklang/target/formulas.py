@@ -50,6 +50,7 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
     "abs": abs,
 }
 _ONE_ARGUMENT = ("ceil", "floor", "abs")
+_KIND_HELP = "a number comes from arithmetic, a flag from a comparison; texts are only compared"
 LONGEST = 1000  # characters; a formula that is longer is no formula, and the parser recurses
 
 
@@ -80,12 +81,19 @@ class Formula:
             values: at least the names that are reached; a branch that is not taken needs none.
 
         Raises:
-            FormulaError: a name has no value, or a division is by zero.
+            FormulaError: a name has no value, a division is by zero, or the result is infinite.
         """
         try:
-            return float(_evaluate(_body(self.text), values))
+            result = float(_evaluate(_body(self.text), values))
         except ZeroDivisionError as error:
             raise FormulaError(f"{self.text!r} divides by zero") from error
+        except (OverflowError, ValueError) as error:
+            if isinstance(error, FormulaError):
+                raise
+            raise FormulaError(f"{self.text!r} gives no finite number") from error
+        if not math.isfinite(result):
+            raise FormulaError(f"{self.text!r} gives no finite number")
+        return result
 
 
 @functools.lru_cache(maxsize=1024)
@@ -110,8 +118,13 @@ def parse_formula(text: str, kinds: Mapping[str, str]) -> Formula:
         body = _body(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise FormulaError(f"expected an expression, got {text!r}: {reason}") from error
-    _expect(body, NUMBER, kinds)
+        raise FormulaError(
+            f"expected an expression, got {text!r}: {reason}", "for instance 'max(MIN_II, 2 * N)'"
+        ) from error
+    try:
+        _expect(body, NUMBER, kinds)
+    except RecursionError as error:
+        raise FormulaError("expected an expression, got one that is nested too deeply") from error
     names = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)} - set(_FUNCTIONS)
     return Formula(text, tuple(sorted(names)))
 
@@ -122,7 +135,7 @@ def parse_formula(text: str, kinds: Mapping[str, str]) -> Formula:
 def _expect(node: ast.expr, kind: str, kinds: Mapping[str, str]) -> None:
     found = _kind(node, kinds)
     if found != kind:
-        raise FormulaError(f"expected {kind}, got {found}: {ast.unparse(node)}")
+        raise FormulaError(f"expected {kind}, got {found}: {ast.unparse(node)}", _KIND_HELP)
 
 
 def _kind(node: ast.expr, kinds: Mapping[str, str]) -> str:

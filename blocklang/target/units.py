@@ -54,22 +54,15 @@ def parse_quantity(text: str, dimension: str) -> float | None:
 
 
 def format_quantity(value: float, dimension: str) -> str:
-    """A number in base units as people read it: 2.4e9 as '2.4 GHz'."""
+    """A number in base units as people read it: 2.4e9 as '2.4 GHz'; what has no unit stays a number."""
     if dimension == "size":
         return format_size(value)
-    units = {"frequency": "Hz", "bandwidth": "B/s", "rate": "FLOPS", "time": "s"}
-    if dimension not in units:
+    if dimension not in UNITS:
         return f"{value:,.12g}"
-    steps = (
-        {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
-        if dimension == "time"
-        else {
-            f"{prefix}{units[dimension]}": 1e3**power for power, prefix in enumerate(("", "k", "M", "G", "T"))
-        }
-    )
-    fitting = [name for name, size in steps.items() if value >= size]
-    unit = fitting[-1] if fitting else next(iter(steps))
-    return f"{value / steps[unit]:.6g} {unit}"
+    units = {unit: size for unit, size in UNITS[dimension].items() if unit not in ("us", "B/ns")}
+    unit = max((unit for unit in units if units[unit] <= value), key=units.__getitem__, default=None)
+    unit = unit or min(units, key=units.__getitem__)
+    return f"{value / units[unit]:.6g} {unit}"
 
 
 def format_size(count: float) -> str:

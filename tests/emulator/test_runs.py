@@ -61,7 +61,7 @@ def trips(planner: Planner, cls: type) -> list[float]:
 
 
 @bl.jit
-def nest(out, n, B: tl.constexpr):
+def nest(out: Any, n: Any, B: tl.constexpr) -> None:
     pid = tl.program_id(0)
     acc = tl.zeros((B,), tl.float32)
     for i in range(pid, n):
@@ -84,7 +84,7 @@ def test_each_program_counts_its_own_rounds() -> None:
 
 
 @bl.jit
-def until(out, x):
+def until(out: Any, x: Any) -> None:
     pid = tl.program_id(0)
     n = tl.load(x + pid)
     steps = 0
@@ -103,7 +103,7 @@ def test_loops_that_depend_on_memory() -> None:
 
 
 @bl.jit
-def unrolled(out, n, B: tl.constexpr):
+def unrolled(out: Any, n: Any, B: tl.constexpr) -> None:
     for k in tl.static_range(3):
         acc = tl.zeros((B,), tl.float32)
         for _i in range(n):
@@ -117,7 +117,7 @@ def test_loops_of_one_line_share_what_was_counted() -> None:
 
 
 @bl.jit
-def masked(out, x, n, B: tl.constexpr):
+def masked(out: Any, x: Any, n: Any, B: tl.constexpr) -> None:
     i = tl.program_id(0) * B + tl.arange(0, B)
     tl.store(out + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
 
@@ -142,7 +142,7 @@ def test_two_axes_of_the_grid() -> None:
 
 
 @bl.jit
-def two_axes(out, B: tl.constexpr):
+def two_axes(out: Any, B: tl.constexpr) -> None:
     x, y = tl.program_id(0), tl.program_id(1)
     acc = tl.zeros((B,), tl.float32)
     for _ in range(x + 10 * y):
@@ -154,7 +154,7 @@ def two_axes(out, B: tl.constexpr):
 
 
 @bl.jit
-def tile(out, x, stride, M: tl.constexpr, N: tl.constexpr):
+def tile(out: Any, x: Any, stride: Any, M: tl.constexpr, N: tl.constexpr) -> None:
     pid = tl.program_id(0)
     rows = pid * M + tl.arange(0, M)
     cols = tl.arange(0, N)
@@ -188,7 +188,7 @@ def test_rows_that_touch_are_one_run() -> None:
 
 
 @bl.jit
-def gathered(out, x, index, B: tl.constexpr):
+def gathered(out: Any, x: Any, index: Any, B: tl.constexpr) -> None:
     i = tl.arange(0, B)
     tl.store(out + i, tl.load(x + tl.load(index + i)))
 

@@ -78,7 +78,7 @@ def test_a_file_of_the_user(tmp_path: Path) -> None:
         (
             '"1 GiB"',
             '"1 gig"',
-            "memory.global.bytes.value: expected a size such as 4096 or '24 MiB' (units: B",
+            "memory.global.bytes.value: expected a size such as 4096 or '24 MiB'",
         ),
         ('"1 GiB", source = "invented"', "3", "memory.global.bytes.source: expected a text, got nothing"),
         ("= true", '= "yes"', "partition_bytes.unverified: expected true or false, got 'yes'"),
