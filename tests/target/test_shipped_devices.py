@@ -155,12 +155,18 @@ def test_the_documented_formula_is_near_the_published_matmul() -> None:
 def test_copies_of_trn2() -> None:
     dma = find_device("trn2").dma
     assert dma.row_seconds(8192) * 4 == pytest.approx(1416e-9, rel=0.01)  # the published load
-    assert dma.row_seconds(64) == pytest.approx(105e-9)
-    assert dma.transfer_seconds(17, 64) == pytest.approx(1300e-9 + 2 * 105e-9)
+    assert dma.row_seconds(64) == pytest.approx(65e-9)
+    assert dma.transfer_seconds(17, 64) == pytest.approx(1300e-9 + 2 * 65e-9)
+    # The two published results cannot both be met: the matmul whose tiles are loaded for every product moves
+    # rows of 512 B and 2 KiB faster than the curve has it. The descriptor's time is the matmul's.
     assert dma.curve is not None
     for size, share in zip(dma.curve.row_bytes, dma.curve.shares, strict=True):
         if size >= 128:  # below, the eye read two digits at most
-            assert size / dma.row_seconds(size) / 23.1e9 == pytest.approx(share, rel=0.07), size
+            rate = size / dma.row_seconds(size) / 23.1e9
+            assert share * 0.98 <= rate <= share * 1.65, size
+    rows = 128 * dma.row_seconds(512) + 128 * dma.row_seconds(2048)
+    matmul = next(p for p in find_device("trn2").published if "every product" in p.name)
+    assert 32 * 16 * 64 * rows / dma.engines.value == pytest.approx(matmul.seconds, rel=0.03)
 
 
 def test_accessors() -> None:
