@@ -7,7 +7,8 @@
 - A load moves whole sectors. What other programs of a wave, or all that fit the L2 cache, load too comes from
   the cache: the addresses of every program say how much that is.
 - Products read their operands from shared memory, whose bandwidth they share with the copies into it.
-- The programs of the busiest multiprocessor are the launch: a last wave that is not full counts whole.
+- The programs of the busiest multiprocessor are the launch; those of a last wave that is not full run with
+  fewer beside them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from blocklang.diagnostics import CompilationError
 from blocklang.emulation.addresses import Addresses
 from blocklang.emulation.planning import Planner, Runs, bytes_of, is_block, shared_loads
 from blocklang.emulation.simulate import Simulation, simulate
-from blocklang.emulation.stream import Instruction, Loop, Node, without
+from blocklang.emulation.stream import Instruction, Loop, without
 from blocklang.ir.core import Kernel, Operation
 from blocklang.ir.types import PointerType, element_type, shape_of
 from blocklang.ops import elementwise as e
@@ -121,17 +122,19 @@ def estimate_gpu(
     occupancy = planners[0].occupancy
     own = math.ceil(programs / device.cores)
     agents = min(occupancy.programs, own)
-    waves = math.ceil(own / agents)
-    nodes: tuple[Node, ...] = tuple(
-        Loop(waves * count / programs, planner.stream())
-        for planner, (_, count) in zip(planners, classes, strict=True)
-    )
+    waves, rest = divmod(own, agents)
+    streams = [
+        (planner.stream(), count / programs) for planner, (_, count) in zip(planners, classes, strict=True)
+    ]
 
     def timed(free: frozenset[str], wanted: int) -> Simulation:
-        found = simulate(without(nodes, free), agents=agents, in_order=True, events=wanted)
-        # The others do the same at the same time.
-        share = programs / (waves * agents)
-        moved = {space: amount * share for space, amount in found.bytes.items()}
+        found = Simulation(0.0, {}, {}, {})
+        for rounds, side_by_side in ((waves, agents), (1, rest)):
+            if side_by_side:
+                nodes = without([Loop(rounds * share, stream) for stream, share in streams], free)
+                found = found.then(simulate(nodes, agents=side_by_side, in_order=True, events=wanted))
+        # The other multiprocessors do the same at the same time.
+        moved = {space: amount * programs / own for space, amount in found.bytes.items()}
         return replace(found, bytes=moved)
 
     return timed, occupancy

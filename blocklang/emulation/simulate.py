@@ -21,9 +21,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ _PAUSES = 256  # of an engine that are remembered
 _LONGEST = 8  # rounds that are tried as a period
 _SETTLED = 1e-9  # of a round's time
 
+Name = TypeVar("Name")
 Key = tuple[str, object]
 Array = np.ndarray[Any, np.dtype[np.float64]]
 _LAST: Key = ("last", None)
@@ -106,6 +107,21 @@ class Simulation:
     causes: dict[Instruction, float]
     events: tuple[Event, ...] = ()
     runs: float = 0.0
+
+    def then(self, other: Simulation) -> Simulation:
+        """This, and the other one behind it."""
+        return Simulation(
+            self.seconds + other.seconds,
+            _sums(self.busy, other.busy),
+            _sums(self.bytes, other.bytes),
+            _sums(self.causes, other.causes),
+            self.events or other.events,
+            self.runs + other.runs,
+        )
+
+
+def _sums(one: Mapping[Name, float], other: Mapping[Name, float]) -> dict[Name, float]:
+    return {name: one.get(name, 0.0) + other.get(name, 0.0) for name in {**one, **other}}
 
 
 def simulate(

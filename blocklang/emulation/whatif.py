@@ -22,6 +22,7 @@ from blocklang.diagnostics import CompilationError, UsageError
 from blocklang.emulation.estimate import Run, estimate_launch
 from blocklang.emulation.placement import place_blocks
 from blocklang.target import Device, device_of, device_text, format_size
+from blocklang.target.units import EXAMPLES, parse_quantity
 
 MOST_POINTS = 1000
 _DERIVED = {"dma": ("core_bandwidth", "chip_bandwidth", "chip_engines")}
@@ -173,7 +174,11 @@ def _change(data: dict[str, Any], key: str, value: str, device: str) -> None:
         if derived != last:
             table.pop(derived, None)  # it follows from what changes
     if last == "bytes" and "partition_bytes" in table:
-        _set(table["partition_bytes"], _share(value, table["partitions"]["value"], key))
+        before = _size(str(table["partition_bytes"]["value"]), key)
+        share = _share(value, table["partitions"]["value"], key)
+        _set(table["partition_bytes"], f"{share} B")
+        if "banks" in table and (table["banks"]["value"] * share) % before == 0:  # of the size they had
+            _set(table["banks"], str(table["banks"]["value"] * share // before))
         if "bytes" not in table:
             return
     _set(_item(table, last, key, device), value)
@@ -209,18 +214,20 @@ def _number(text: str) -> Any:
     return copy.copy(text)
 
 
-def _share(text: str, parts: int, key: str) -> str:
-    """A part of a size, as text."""
-    units = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
-    number = text.strip()
-    unit = next((u for u in sorted(units, key=len, reverse=True) if number.endswith(u)), "")
-    try:
-        size = float(number.removesuffix(unit)) * units.get(unit, 1)
-    except ValueError:
-        raise UsageError(f"--vary {key}: expected a size such as 24MiB, got {text!r}") from None
-    if size != int(size) or int(size) % parts or size <= 0:
+def _size(text: str, key: str) -> int:
+    """A size in bytes."""
+    size = int(text) if text.isdecimal() else parse_quantity(text, "size")
+    if size is None:
+        raise UsageError(f"--vary {key}: expected {EXAMPLES['size']}, got {text!r}")
+    return int(size)
+
+
+def _share(text: str, parts: int, key: str) -> int:
+    """A part of a size."""
+    size = _size(text, key)
+    if size % parts or size <= 0:
         raise UsageError(
             f"--vary {key}: {text} do not divide into {parts} partitions",
-            help=f"for instance {format_size(max(1, int(size) // parts) * parts)}",
+            help=f"for instance {format_size(max(1, size // parts) * parts)}",
         )
-    return f"{int(size) // parts} B"
+    return size // parts

@@ -163,7 +163,7 @@ def test_copies_of_trn2() -> None:
     for size, share in zip(dma.curve.row_bytes, dma.curve.shares, strict=True):
         if size >= 128:  # below, the eye read two digits at most
             rate = size / dma.row_seconds(size) / 23.1e9
-            assert share * 0.98 <= rate <= share * 1.65, size
+            assert share * 0.98 <= rate <= share * 1.75, size
     rows = 128 * dma.row_seconds(512) + 128 * dma.row_seconds(2048)
     matmul = next(p for p in find_device("trn2").published if "every product" in p.name)
     assert 32 * 16 * 64 * rows / dma.engines.value == pytest.approx(matmul.seconds, rel=0.03)
