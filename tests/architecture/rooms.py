@@ -61,7 +61,7 @@ ROOMS: dict[str, frozenset[str]] = {
 }
 
 # Packages that only an extra installs, and that their rooms import when they are asked to.
-OPTIONAL = frozenset({"torch"})
+OPTIONAL = frozenset({"torch", "matplotlib"})
 
 # Third-party packages, and the rooms that may import them. A package that no line names is not a dependency.
 THIRD_PARTY: dict[str, frozenset[str]] = {
@@ -70,6 +70,7 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "llvmlite": frozenset({"target", "codegen", "runtime", "compiler", "cli"}),
     "click": frozenset({"cli"}),
     "torch": frozenset({"torch"}),
+    "matplotlib": frozenset({"cli"}),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,10 +13,16 @@ import pytest
 import blocklang as bl
 import blocklang.language as tl
 from benchmarks.published import ROWS, compare, load_both
+from blocklang.compiler import compile_counted
 from blocklang.diagnostics import CompilationError, UsageError
+from blocklang.emulation.estimate import Run, estimate_launch
+from blocklang.emulation.placement import place_blocks
 from blocklang.emulation.profile import Profile
 from blocklang.emulation.whatif import Launched, parse_vary, sweep
+from blocklang.ir.parser import parse_kernel
 from blocklang.target import device_names, find_device
+from tests.fuzz.__main__ import make
+from tests.fuzz.execution import InvalidCase
 
 TIMED = [name for name in device_names() if find_device(name).is_timed]
 
@@ -147,6 +154,30 @@ def test_results_and_repeated_launches() -> None:
     assert launch.times == 3
     assert launch.estimate is not None
     assert run.seconds == pytest.approx(3 * launch.estimate.seconds)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_plans_of_random_kernels(seed: int) -> None:
+    """Every operation has its instructions on every device; only what does not fit is refused."""
+    try:
+        case = make(seed)
+    except InvalidCase:
+        pytest.skip("the kernel leaves its arrays")
+    kernel = compile_counted(parse_kernel(case.kernel), find_device("trn2"))
+    grid = (*case.grid, 1, 1)[:3]
+    row = np.ones((math.prod(grid), kernel.counts.counters), np.int64)
+    run = Run(kernel.block, kernel.counts, row, {}, grid)
+    for device in map(find_device, TIMED):
+        try:
+            versions = place_blocks(kernel.block, device).versions
+            found = estimate_launch(run, device, versions=versions)
+        except CompilationError as error:
+            if not re.search("does not fit|shared memory", error.message):
+                raise
+            continue
+        assert 0 <= found.seconds < 1
+        assert math.fsum(line.seconds for line in found.lines) == pytest.approx(found.seconds)
+        assert all(seconds <= found.seconds * (1 + 1e-9) for seconds in found.busy.values())
 
 
 # ---- what changes the time ----

@@ -126,7 +126,7 @@ def test_loads_in_loops_have_as_many_places_as_there_is_room() -> None:
         "}",
         store("r", "z"),
     ]
-    assert blocks_of(placement_of(*lines))["a"].versions == 8
+    assert blocks_of(placement_of(*lines))["a"].versions == 16
     assert blocks_of(placement_of(*lines, device=with_scratch(7000)))["a"].versions == 2
     assert blocks_of(placement_of(*lines, device=with_scratch(4096)))["a"].versions == 1
 
