@@ -33,6 +33,7 @@ from blocklang.runtime.descriptors import TensorDescriptor
 from blocklang.runtime.threads import get_num_threads, num_threads, set_num_threads
 
 if TYPE_CHECKING:
+    from blocklang.jit.emulating import emulate
     from blocklang.tune.autotuner import autotune
     from blocklang.tune.config import Config
     from blocklang.tune.heuristics import heuristics
@@ -57,6 +58,7 @@ __all__ = [
     "cdiv",
     "constexpr",
     "constexpr_function",
+    "emulate",
     "get_num_threads",
     "heuristics",
     "jit",
@@ -67,4 +69,10 @@ __all__ = [
     "strides",
 ]
 
-__getattr__ = on_demand(__name__, dict.fromkeys(("Config", "autotune", "heuristics"), "blocklang.tune"))
+__getattr__ = on_demand(
+    __name__,
+    {
+        **dict.fromkeys(("Config", "autotune", "heuristics"), "blocklang.tune"),
+        "emulate": "blocklang.jit.emulating",
+    },
+)

@@ -206,8 +206,8 @@ class CountedAccess(NamedTuple):
     """One operation of a counted kernel that moves bytes, and where its counts are.
 
     A counted kernel has one more argument, last: the address of an array of 64-bit counters, zero before the
-    first program. `bytes * counters[moves]` bytes have been moved by this operation, in
-    `counters[transfers]` transfers.
+    first program. Each program has a row of `AccessCounts.counters`, in the order of the grid (axis 0
+    fastest). A program has moved `bytes * row[moves]` bytes by this operation, in `row[transfers]` transfers.
 
     Attributes:
         operation: name of the operation.
@@ -228,11 +228,28 @@ class CountedAccess(NamedTuple):
     location: Location
 
 
+class CountedRegion(NamedTuple):
+    """A region of a counted kernel's control flow; a program has run it `row[runs]` times.
+
+    Attributes:
+        operation: name of the operation that has the region.
+        region: which of its regions.
+        runs: index of the counter.
+        location: of the operation. Passes copy control flow: several regions may be one of the user's.
+    """
+
+    operation: str
+    region: int
+    runs: int
+    location: Location
+
+
 class AccessCounts(NamedTuple):
-    """All counted operations of a kernel; `counters` is the length of the array."""
+    """All that a kernel counts; `counters` is how many counters a program has."""
 
     accesses: tuple[CountedAccess, ...]
     counters: int
+    regions: tuple[CountedRegion, ...] = ()
 
 
 class SpaceUsage(NamedTuple):

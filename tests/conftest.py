@@ -17,6 +17,9 @@ from hypothesis import settings
 # `tests/cache` switch it on in directories of their own. With BLOCKLANG_CACHE=1 and a BLOCKLANG_CACHE_DIR all
 # tests go through it: twice in a row, and every kernel comes from disk.
 os.environ.setdefault("BLOCKLANG_CACHE", "0")
+# Nor do they look at the user's own devices.
+os.environ["BLOCKLANG_CONFIG_DIR"] = os.devnull
+os.environ.pop("BLOCKLANG_DEVICE_PATH", None)
 
 settings.register_profile("blocklang", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("blocklang")

@@ -8,9 +8,12 @@
     signature   `--sig` and `-D`
     scripts     running a user's file
     devices     `--device-map`
+    device_files  `devices`: descriptions of accelerators
+    measure     the rates of this machine, for `doctor --measure`
     bench       `benchmarks/` of the source tree
     ir_text     `.blir` files
-    profile     what a script's kernels move on a device
+    profile     what a script's kernels move on a device, and how long they take there
+    whatif      the same if the device were another
     cache       what is kept on disk
     doctor      what was found on this machine
     output      files, pipes and coloured terminals
@@ -26,13 +29,16 @@ import click
 from blocklang.cli.bench import bench
 from blocklang.cli.build import build
 from blocklang.cli.cache import cache
+from blocklang.cli.device_files import describe
 from blocklang.cli.devices import mapped_devices
 from blocklang.cli.doctor import examine, version_of
 from blocklang.cli.explain import explain
 from blocklang.cli.group import ErrorGroup
+from blocklang.cli.measure import measure_host
 from blocklang.cli.profile import profile
 from blocklang.cli.scripts import existing_file, run_file
 from blocklang.cli.stages import COMMANDS
+from blocklang.cli.whatif import whatif
 
 EPILOG = """\b
 A first look:
@@ -92,13 +98,22 @@ def run(script: str, arguments: tuple[str, ...], device_map: str | None) -> None
 
 
 @main.command()
-def doctor() -> None:
+@click.option(
+    "--measure",
+    is_flag=True,
+    help="Measure this machine (some seconds), and write the rates as the device host.",
+)
+def doctor(measure: bool) -> None:
     """Say what blocklang found on this machine, test it, and suggest what to change.
 
-    Exits with status 1 if a kernel cannot be compiled and run.
+    Exits with status 1 if a kernel cannot be compiled and run. With --measure, it measures instead the rates
+    of the processor, the caches and the memory: `blocklang devices show host` prints what came of it.
     """
-    examine()
+    if measure:
+        measure_host()
+    else:
+        examine()
 
 
-for command in (*COMMANDS, explain, build, profile, bench, cache):
+for command in (*COMMANDS, explain, build, profile, whatif, describe, bench, cache):
     main.add_command(command)

@@ -14,10 +14,11 @@ from click.shell_completion import CompletionItem
 
 from blocklang.cli.scripts import existing_file, run_file
 from blocklang.diagnostics import UsageError
-from blocklang.jit import profile_launches
-from blocklang.runtime.profile import Profile
-from blocklang.runtime.profile_report import format_profile
+from blocklang.emulation.profile import Profile
+from blocklang.emulation.table import format_profile
+from blocklang.jit import emulate
 from blocklang.target import device_names, find_device
+from blocklang.target.device_search import HOST, shipped_names
 
 
 def _complete_device(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:
@@ -33,7 +34,7 @@ def _complete_device(_: click.Context, __: click.Parameter, start: str) -> list[
     required=True,
     metavar="NAME",
     shell_complete=_complete_device,
-    help=f"One of {', '.join(device_names())}, or a description of your own: a .toml file.",
+    help=f"One of {', '.join((*shipped_names(), HOST))}, or a description of your own: a .toml file.",
 )
 @click.option(
     "--json",
@@ -56,7 +57,7 @@ def profile(script: str, arguments: tuple[str, ...], name: str, output: Path | N
     device = find_device(name)
     path = existing_file(script)
     os.environ.pop("BLOCKLANG_INTERPRET", None)  # the interpreter compiles nothing
-    with profile_launches(device) as found, redirect_stdout(sys.stderr):
+    with emulate(device) as found, redirect_stdout(sys.stderr):
         _run(path, arguments)
     if not found.launches:
         raise UsageError(f"{path.name} launched no kernel", help="profile a script that launches one")

@@ -20,8 +20,10 @@ from types import TracebackType
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from blocklang.diagnostics import BlocklangError, CompilationError, Location, UsageError
+from blocklang.target import device_names
 
 
 @dataclass(frozen=True)
@@ -160,3 +162,30 @@ def _note_place(error: BlocklangError, path: Path) -> None:
     ]
     if lines and (error.location is None or error.location.line != lines[-1]):
         error.add_note(f"asked for at {path.name}:{lines[-1]}")
+
+
+def run_script(path: Path, arguments: Sequence[str]) -> None:
+    """Run a script; one that leaves with status 0 has done its work."""
+    try:
+        run_file(path, arguments)
+    except SystemExit as leaving:
+        if leaving.code not in (None, 0):
+            raise
+
+
+def write_text(path: Path, text: str, option: str) -> None:
+    """Write a report to the file that an option names.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        help = f"choose another file for {option}"
+        raise UsageError(f"cannot write {path}: {error.strerror}", help=help) from error
+
+
+def complete_device(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:
+    """Names of devices, for the shell."""
+    return [CompletionItem(name) for name in device_names() if name.startswith(start)]

@@ -32,6 +32,7 @@ class CompileOptions(NamedTuple):
         checks: report accesses that leave their array (`blocklang.passes.insert_checks`).
         nan: report a NaN that is made of numbers (`blocklang.passes.check_nan`).
         poison: masked lanes of loads hold what shows (`blocklang.passes.poison_masked_lanes`).
+        emulated: it runs for a device that is not here: nothing is split that the device sees whole.
     """
 
     target: Target | None = None
@@ -41,17 +42,19 @@ class CompileOptions(NamedTuple):
     checks: bool = False
     nan: bool = False
     poison: bool = False
+    emulated: bool = False
 
     @property
     def switches(self) -> tuple[str, ...]:
         """Which optional passes run."""
-        from blocklang.passes.pipeline import CHECKS, FP_FUSION, NAN, POISON
+        from blocklang.passes.pipeline import CHECKS, EMULATED, FP_FUSION, NAN, POISON
 
         chosen = {
             FP_FUSION: self.enable_fp_fusion,
             CHECKS: self.checks,
             NAN: self.nan,
             POISON: self.poison,
+            EMULATED: self.emulated,
         }
         return tuple(name for name, is_on in chosen.items() if is_on)
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from blocklang.abi import AccessCounts, EventOperation, FaultOperation, KernelAbi, SpaceUsage
+from blocklang.abi import AccessCounts, EventOperation, FaultOperation, KernelAbi
 from blocklang.codegen.events import events_of
 from blocklang.codegen.kernel import emit_module
 from blocklang.codegen.objects import MachineCode, compile_module
@@ -19,7 +19,7 @@ from blocklang.ir.rewriting import clone_kernel
 from blocklang.ir.types import I32, PointerType, ScalarType, element_type, shape_of
 from blocklang.ops.events import DeviceAssert, DevicePrint, Event, ReportFault
 from blocklang.ops.faults import HIGH_OF, LOW_OF
-from blocklang.passes.pipeline import PipelineRun, run_device_passes, run_pipeline
+from blocklang.passes.pipeline import BLOCK_PASSES, PipelineRun, run_device_passes, run_pipeline
 from blocklang.passes.plan_memory import memory_plan, scratch_bytes
 from blocklang.passes.schedule import choose_schedule
 from blocklang.target import Device, Target, current_target
@@ -56,13 +56,13 @@ class CountedKernel:
         abi: as of the plain kernel, with one more argument: the address of the counters.
         object_code: a relocatable object file that defines the entry.
         counts: what the counters mean.
-        usage: how full each on-chip space of the device gets.
+        block: the kernel as the passes for whole blocks leave it.
     """
 
     abi: KernelAbi
     object_code: bytes
     counts: AccessCounts
-    usage: tuple[SpaceUsage, ...]
+    block: Kernel
 
 
 def _target(options: CompileOptions) -> Target:
@@ -152,16 +152,19 @@ def warn_if_slow(kernel: Kernel, seconds: Mapping[str, float]) -> None:
 
 @deep_recursion()
 def compile_counted(kernel: Kernel, device: Device, *, options: CompileOptions = _USUAL) -> CountedKernel:
-    """Compile a kernel of level block as `compile_kernel` does, over the same memory plan, with counters.
+    """Compile a kernel of level block as `compile_kernel` does, over the same memory plan, with counters."""
+    blocks: list[Kernel] = []
 
-    Raises:
-        CompilationError: the kernel's buffers do not fit the device.
-    """
-    placed = _lower(kernel, options, None, share=False).kernel  # every program counts what it packs
+    def observe(name: str, current: Kernel) -> None:
+        if name == BLOCK_PASSES[-1].name:
+            blocks.append(clone_kernel(current))
+
+    options = options._replace(emulated=True)
+    placed = _lower(kernel, options, observe, share=False).kernel  # every program counts what it packs
     run = run_device_passes(placed, device)
     symbol = f"blocklang_{kernel.name}_counted"
     code = compile_module(emit_module(placed, _target(options), symbol), _target(options))
-    return CountedKernel(_abi(placed, symbol), code.object_code, run.counts, run.usage)
+    return CountedKernel(_abi(placed, symbol), code.object_code, run.counts, blocks[0])
 
 
 def _abi(kernel: Kernel, symbol: str) -> KernelAbi:

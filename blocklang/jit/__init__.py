@@ -14,7 +14,7 @@
     building         its frontend and compiler, imported when something has to be compiled
     native           warm launches without Python: tables for the native launcher
     recording        what was launched, for tools
-    profiling        launches that count what they move on an emulated device
+    emulating        launches that are counted and timed on a device that is not here
 
 The language is `blocklang.language`, the compiler `blocklang.compiler`, threads and arrays are
 `blocklang.runtime`.
@@ -31,7 +31,7 @@ from blocklang.jit.specialisation import Specialisation
 from blocklang.lazy import on_demand
 
 if TYPE_CHECKING:
-    from blocklang.jit.profiling import profile_launches
+    from blocklang.jit.emulating import emulate
 
 __all__ = [
     "JITFunction",
@@ -39,9 +39,9 @@ __all__ = [
     "Launch",
     "MockTensor",
     "Specialisation",
+    "emulate",
     "jit",
-    "profile_launches",
     "record_launches",
 ]
 
-__getattr__ = on_demand(__name__, {"profile_launches": "blocklang.jit.profiling"})
+__getattr__ = on_demand(__name__, {"emulate": "blocklang.jit.emulating"})

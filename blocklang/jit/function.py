@@ -313,7 +313,8 @@ class JITFunction(KernelInterface):
         executable = call.executable
         slots = slots_of([_slot(call.described, source) for source in executable.slot_sources])
         if is_recording():
-            launch = Launch(self, executable.specialisation, executable.compiled, extents, slots)
+            options = call.options.values
+            launch = Launch(self, executable.specialisation, executable.compiled, extents, slots, options)
             note_launch(launch)
             if (run := replaced_by()) is not None:
                 run(launch)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from blocklang.jit.specialisation import Specialisation
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
 
 
 class Launch(NamedTuple):
-    """One launch: the function, the version that runs, the compiled kernel, the grid, and the arguments as
-    `blocklang.abi` lays them out.
+    """One launch: the function, the version that runs, the compiled kernel, the grid, the arguments as
+    `blocklang.abi` lays them out, and the options that were given.
     """
 
     function: JITFunction
@@ -22,6 +23,7 @@ class Launch(NamedTuple):
     compiled: Any
     grid: tuple[int, int, int]
     slots: bytes = b""
+    options: Mapping[str, Any] = MappingProxyType({})
 
 
 _recorders: list[Callable[[Launch], object]] = []

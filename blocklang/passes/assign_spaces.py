@@ -20,7 +20,7 @@ becomes
 
 What a matrix product adds to is in `accumulator`, everything else in `scratch`. Offsets stay those of the
 host's one arena, which all spaces share there: on the device each space has a place of its own
-(`blocklang.passes.check_capacity` says how much of it).
+(`blocklang.emulation.placement`).
 
 Requires: level placed, memory planned; a device with a space called accumulator.
 Keeps: everything but spaces.

@@ -15,6 +15,9 @@
 becomes (both accesses move a lane in every round of the loop, so they share their counters)
 
     placed @k(%x: ptr<f32>, %n: i64, %counters: ptr<i64>) {
+      %v0 = program_id axis=0 : i32
+      ...                                       # the program's place in the grid, times its two counters
+      %row = offset %counters, %v9 : ptr<i64>
       %zero = constant value=0 : i64
       lanes %zero, %n, width=8 {
         (%i: i64):
@@ -23,21 +26,21 @@ becomes (both accesses move a lane in every round of the loop, so they share the
         store %p, %v
         yield
       }
-      %v0 = constant value=0 : i64
-      %v1 = sub %n, %zero : i64
-      %moves = maximum %v1, %v0 : i64
-      %v2 = constant value=0 : i64
-      %v3 = offset %counters, %v2 : ptr<i64>
-      %v4 = load %v3 : i64
-      %v5 = add %v4, %moves : i64
-      store %v3, %v5
-      %v6 = cmp %n, %zero, predicate="gt" : i1
-      %transfers = cast %v6 : i64
-      %v7 = constant value=1 : i64
-      %v8 = offset %counters, %v7 : ptr<i64>
-      %v9 = load %v8 : i64
-      %v10 = add %v9, %transfers : i64
-      store %v8, %v10
+      %v10 = constant value=0 : i64
+      %v11 = sub %n, %zero : i64
+      %moves = maximum %v11, %v10 : i64
+      %v12 = constant value=0 : i64
+      %v13 = offset %row, %v12 : ptr<i64>
+      %v14 = load %v13 : i64
+      %v15 = add %v14, %moves : i64
+      store %v13, %v15
+      %v16 = cmp %n, %zero, predicate="gt" : i1
+      %transfers = cast %v16 : i64
+      %v17 = constant value=1 : i64
+      %v18 = offset %row, %v17 : ptr<i64>
+      %v19 = load %v18 : i64
+      %v20 = add %v19, %transfers : i64
+      store %v18, %v20
       return
     }
 
@@ -50,7 +53,9 @@ lane by lane, by one more fold of the `lanes` loop.
 Global memory also counts transfers: one for each run over lanes (a row, say) if addresses grow steadily along
 it; one for each lane if addresses or mask are irregular, and for accesses outside of lanes.
 
-Programs share the counters, so a counted kernel runs on one thread.
+The regions of the user's loops and branches count how often they run, by the same rules.
+
+Each program has counters of its own, so programs may run on several threads.
 
 Requires: level placed; nothing may move code afterwards (counters are ordinary memory).
 Keeps: everything that was there, and so every result.
@@ -61,13 +66,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from blocklang.abi import AccessCounts, CountedAccess
+from blocklang.abi import AccessCounts, CountedAccess, CountedRegion
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.types import I32, I64, PointerType, ScalarType
 from blocklang.ops.atomics import Atomic, AtomicRmw
 from blocklang.ops.control import Condition, For, If, While, Yield
-from blocklang.ops.creation import Constant
+from blocklang.ops.creation import Constant, NumPrograms, ProgramId
 from blocklang.ops.elementwise import Add, And, Cast, Compare, Maximum, Minimum, Mul, Sub
 from blocklang.ops.memory import Load, Offset, Store, pointee
 from blocklang.ops.order import HistogramBuffer, SortBuffer
@@ -380,16 +385,43 @@ class _Counting:
     kernel: Kernel
     counters: Value
     accesses: list[CountedAccess] = field(default_factory=list)
+    regions: list[CountedRegion] = field(default_factory=list)
     indices: dict[tuple[_Count, bool], int] = field(default_factory=dict)
 
     def run(self) -> AccessCounts:
         for op in list(self.kernel.walk()):
+            if isinstance(op, (If, For, While)) and _enclosing_lanes(op) is None:
+                self.count_regions(op)
             moved = list(_moved_by(op))
             if moved:
                 self.count(op, moved)
+        row = self.row()
         for (count, is_transfers), index in reversed(self.indices.items()):
-            self.emit(count, is_transfers, index)
-        return AccessCounts(tuple(self.accesses), len(self.indices))
+            self.emit(row, count, is_transfers, index)
+        return AccessCounts(tuple(self.accesses), len(self.indices), tuple(self.regions))
+
+    def row(self) -> Value:
+        """Where the counters of the running program are."""
+        builder = Builder.before_op(self.kernel.body.ops[0])
+
+        def wide(cls: type[Operation], axis: int) -> Value:
+            return builder.value(Cast, builder.value(cls, axis=axis, result_types=[I32]), result_types=[I64])
+
+        program = wide(ProgramId, 2)
+        for axis in (1, 0):
+            rows = builder.value(Mul, program, wide(NumPrograms, axis))
+            program = builder.value(Add, rows, wide(ProgramId, axis))
+        length = builder.value(Constant, value=len(self.indices), result_types=[I64])
+        return builder.value(Offset, self.counters, builder.value(Mul, program, length))
+
+    def count_regions(self, op: If | For | While) -> None:
+        for number, region in enumerate(op.regions):
+            if isinstance(op, While) and region is op.before:  # runs once more than the other
+                continue
+            assert region.terminator is not None
+            count = self.formula(region.terminator)
+            runs = self.index(count, is_transfers=False)
+            self.regions.append(CountedRegion(op.name, number, runs, op.location))
 
     def count(self, op: Operation, moved: list[_Moved]) -> None:
         count = self.formula(op)
@@ -420,9 +452,10 @@ class _Counting:
 
     # ---- emission ----
 
-    def emit(self, count: _Count, is_transfers: bool, index: int) -> None:
+    def emit(self, row: Value, count: _Count, is_transfers: bool, index: int) -> None:
         """Add a count to its counter, behind the anchor."""
-        builder = Builder.after_op(count.anchor)
+        is_end = isinstance(count.anchor, (Yield, Condition))
+        builder = Builder.before_op(count.anchor) if is_end else Builder.after_op(count.anchor)
         factors = [self.mask(builder, r) for r in count.ranges] + list(count.flags)
         numbers = [builder.value(Cast, self.all_of(builder, factors), result_types=[I64])] if factors else []
         numbers += [self.extent(builder, e, is_transfers) for e in count.extents]
@@ -431,7 +464,7 @@ class _Counting:
         for number in numbers[1:]:
             total = builder.value(Mul, total, number)
         total.name = total.name or ("transfers" if is_transfers else "moves")
-        place = builder.value(Offset, self.counters, builder.value(Constant, value=index, result_types=[I64]))
+        place = builder.value(Offset, row, builder.value(Constant, value=index, result_types=[I64]))
         builder.create(Store, place, builder.value(Add, builder.value(Load, place), total))
 
     def mask(self, builder: Builder, mask: _Range) -> Value:

@@ -10,13 +10,12 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from blocklang.abi import AccessCounts, SpaceUsage
+from blocklang.abi import AccessCounts
 from blocklang.diagnostics import UsageError
 from blocklang.ir.core import Kernel
 from blocklang.ir.verifier import verify
 from blocklang.passes.assign_spaces import assign_spaces
 from blocklang.passes.canonicalise import canonicalise
-from blocklang.passes.check_capacity import check_capacity, space_usage
 from blocklang.passes.check_nan import check_nan
 from blocklang.passes.count_accesses import count_accesses
 from blocklang.passes.cut_loops import cut_loops
@@ -44,6 +43,7 @@ from blocklang.passes.version_strides import version_strides
 from blocklang.target import Device, Target
 
 FP_FUSION, CHECKS, NAN, POISON = "fp_fusion", "checks", "nan", "poison"
+EMULATED = "emulated"
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Pass:
 
     Attributes:
         switch: it runs only where the launch has this switch on; always if empty.
-        unless: it does not run where the launch has this switch on.
+        unless: it does not run where the launch has one of these switches on.
         is_sharing: it runs only where programs may share what they compute.
     """
 
@@ -60,7 +60,7 @@ class Pass:
     run: Callable[[Kernel], None]
     why: str
     switch: str = ""
-    unless: str = ""
+    unless: tuple[str, ...] = ()
     is_sharing: bool = False
 
 
@@ -86,8 +86,8 @@ BLOCK_PASSES: tuple[Pass, ...] = (
     Pass(
         "part_lanes",
         part_lanes,
-        "loops until no lane is alive become loops of lanes, without blocks; checks are for blocks",
-        unless=CHECKS,
+        "loops until no lane is alive become loops of lanes, without blocks; checks, devices are for blocks",
+        unless=(CHECKS, EMULATED),
     ),
     Pass("canonicalise_again", canonicalise, "the split leaves additions of zero"),
     Pass("eliminate_common_subexpressions_again", eliminate_common_subexpressions, "and equal sums"),
@@ -183,6 +183,7 @@ def run_pipeline(
         switches: FP_FUSION: products and sums of floats become fused multiply-adds. CHECKS: accesses are
             checked. NAN: a NaN that is made of numbers is reported. POISON: masked lanes that no `other`
             fills hold a value that shows.
+            EMULATED: it runs for a device that is not here.
         share: programs share what they pack.
     """
     seconds: dict[str, float] = {}
@@ -196,7 +197,7 @@ def run_pipeline(
 
     for one in BLOCK_PASSES + TILE_PASSES:
         started = time.perf_counter()
-        if (not one.switch or one.switch in switches) and one.unless not in switches:
+        if (not one.switch or one.switch in switches) and not any(u in switches for u in one.unless):
             one.run(kernel)
         finish(one.name, started, kernel)
     started = time.perf_counter()
@@ -215,24 +216,17 @@ def run_pipeline(
 
 @dataclass(frozen=True)
 class DeviceRun:
-    """What the passes for an emulated device leave: what the counters mean, and how full each space gets."""
+    """What the passes for an emulated device leave: what the counters mean."""
 
     counts: AccessCounts
-    usage: tuple[SpaceUsage, ...]
 
 
 def run_device_passes(kernel: Kernel, device: Device) -> DeviceRun:
-    """Take a placed kernel, its memory planned, to one that counts for a device. It is changed on the way.
-
-    Raises:
-        CompilationError: its buffers do not fit a space of the device.
-    """
+    """Take a placed kernel, its memory planned, to one that counts for a device. It is changed on the way."""
     if "accumulator" in device.memory:
         assign_spaces(kernel)
-    check_capacity(kernel, device)
-    usage = space_usage(kernel, device)
     counts = count_accesses(kernel)  # last: nothing may move or fold code around counters
-    return DeviceRun(counts, usage)
+    return DeviceRun(counts)
 
 
 def pass_names() -> tuple[str, ...]:

@@ -24,7 +24,7 @@ _STAGES = frozenset(
 )
 _BELOW_COMPILER = _FOUNDATION | _STAGES
 _COMPILER = _BELOW_COMPILER | {"cache", "compiler"}
-_KERNELS = _COMPILER | {"jit"}
+_KERNELS = _COMPILER | {"emulation", "jit"}
 
 # Rooms that every room may import, besides itself.
 EVERYONES = frozenset({"depth", "diagnostics", "lazy"})
@@ -49,7 +49,8 @@ ROOMS: dict[str, frozenset[str]] = {
     "runtime": frozenset({"ir", "ops", "abi", "target", "cache"}),
     "compiler": _BELOW_COMPILER,
     "explain": _FOUNDATION | {"analysis", "passes"},
-    "jit": _COMPILER,
+    "emulation": _FOUNDATION,
+    "jit": _COMPILER | {"emulation"},
     "testing": _KERNELS,
     "tune": _KERNELS,
     "torch": _KERNELS | {"tune"},
@@ -61,7 +62,7 @@ ROOMS: dict[str, frozenset[str]] = {
 }
 
 # Packages that only an extra installs, and that their rooms import when they are asked to.
-OPTIONAL = frozenset({"packaging", "torch"})
+OPTIONAL = frozenset({"matplotlib", "packaging", "torch"})
 
 # Third-party packages, and the rooms that may import them. A package that no line names is not a dependency.
 THIRD_PARTY: dict[str, frozenset[str]] = {
@@ -71,6 +72,7 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "click": frozenset({"cli"}),
     "packaging": frozenset({"aot"}),
     "torch": frozenset({"torch"}),
+    "matplotlib": frozenset({"cli"}),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -12,16 +13,16 @@ import numpy as np
 import pytest
 
 from blocklang.diagnostics import InterpreterError, Location
+from blocklang.emulation.profile import Counts, Profile
 from blocklang.interpreter import run_kernel
 from blocklang.ir.core import Kernel
 from blocklang.ir.parser import parse_kernel
 from blocklang.ir.rewriting import clone_kernel
 from blocklang.ir.verifier import verify
-from blocklang.jit import JITFunction, profile_launches, record_launches
+from blocklang.jit import JITFunction, emulate, record_launches
 from blocklang.passes.assign_spaces import assign_spaces
 from blocklang.passes.count_accesses import count_accesses
 from blocklang.passes.pipeline import run_pipeline
-from blocklang.runtime.profile import Counts, Profile
 from blocklang.target import current_target, find_device
 from tests.emulator import kernels
 from tests.emulator.counting import Bytes, counted_bytes, interpreted_bytes, watching
@@ -60,7 +61,7 @@ def bytes_of(counts: Counts) -> Bytes:
 
 
 def profiled(function: JITFunction, grid: Sequence[int], arguments: dict[str, Any]) -> Profile:
-    with profile_launches(TRN2) as profile:
+    with emulate(TRN2) as profile:
         function[tuple(grid)](**arguments)
     return profile
 
@@ -85,9 +86,10 @@ def check(function: JITFunction, grid: Sequence[int], **arguments: Any) -> Count
 
     counts = count_accesses(kernel)
     verify(kernel)
-    counters = np.zeros(counts.counters, np.int64)
+    counters = np.zeros(math.prod(grid) * counts.counters, np.int64)
     run_kernel(kernel, [*(again[n] for n in names), counters], grid)
-    assert counted_bytes(counts, counters.tolist()) == expected
+    total = counters.reshape(-1, counts.counters).sum(axis=0)
+    assert counted_bytes(counts, total.tolist()) == expected
     return launch.counts
 
 
@@ -242,12 +244,14 @@ def check_case(case: Case) -> None:
 
     counts = count_accesses(kernel)
     verify(kernel)
-    counters = Memory("i64", max(counts.counters, 1), fill="ramp")
+    counters = Memory("i64", max(math.prod(case.grid) * counts.counters, 1), fill="ramp")
     counted = replace(
         case, arguments=(*case.arguments, Pointer(len(case.memories))), memories=(*case.memories, counters)
     )
     *others, after = interpret(kernel, counted)
     moved = after.view(np.int64) - counters.contents().view(np.int64)
+    if counts.counters:
+        moved = moved.reshape(-1, counts.counters).sum(axis=0)
     assert counted_bytes(counts, moved.tolist()) == +expected
     assert not difference(case, memories, others)
 
@@ -258,7 +262,7 @@ def test_launches_in_debug_mode_count_the_same() -> None:
     counts = []
     for debug in (False, True):
         out = np.zeros(40, np.float32)
-        with profile_launches(TRN2) as profile:
+        with emulate(TRN2) as profile:
             kernels.add[(5,)](x=x, y=x, out=out, n=37, BLOCK=8, debug=debug)
         assert out.tolist() == [*(2 * x[:37]), 0, 0, 0]
         counts.append(profile.to_dict())

@@ -68,7 +68,7 @@ def test_a_file_of_the_user(tmp_path: Path) -> None:
             "[memory.far]",
             "memory.far: expected one of global, scratch, accumulator, got an unk",
         ),
-        ("banks =", "bank =", "memory.scratch.bank: expected one of hardware, bytes, "),
+        ("banks =", "bank =", "memory.scratch.bank: expected one of hardware, aliases, bytes, "),
         (
             "value = 64",
             "value = -1",
@@ -78,7 +78,7 @@ def test_a_file_of_the_user(tmp_path: Path) -> None:
         (
             '"1 GiB"',
             '"1 gig"',
-            "memory.global.bytes.value: expected a size such as 4096 or '24 MiB' (units: B",
+            "memory.global.bytes.value: expected a size such as 4096 or '24 MiB'",
         ),
         ('"1 GiB", source = "invented"', "3", "memory.global.bytes.source: expected a text, got nothing"),
         ("= true", '= "yes"', "partition_bytes.unverified: expected true or false, got 'yes'"),
@@ -117,7 +117,7 @@ def test_an_unknown_device_gets_the_list() -> None:
     with pytest.raises(UsageError) as caught:
         find_device("trn4")
     assert caught.value.message == "there is no device 'trn4'"
-    assert "h100, trn1, trn2, trn3" in str(caught.value.help)
+    assert "a100, h100, h200, host, mi300x, trn1, trn2, trn3" in str(caught.value.help)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from blocklang.abi import SpaceUsage
-from blocklang.runtime.profile import Counts, LaunchProfile, Profile
+from blocklang.emulation.profile import Counts, LaunchProfile, Profile
 from blocklang.target import Device, format_size
 
 Row = tuple[str, ...]
+LINES = 8  # that are listed with their time
 
 
 def format_profile(profile: Profile) -> str:
@@ -22,11 +25,13 @@ def _report(profile: Profile) -> Iterator[str]:
     for launch in profile.launches:
         yield ""
         yield _title(launch)
+        yield from _times(launch.to_dict(device))
         yield from _tables(launch.counts, launch.usage, device)
     launches = sum(launch.times for launch in profile.launches)
     if launches != 1:
         yield ""
         yield f"all {launches} launches"
+        yield from _times(profile.to_dict())
         yield from _tables(profile.total, profile.usage, device)
 
 
@@ -41,6 +46,35 @@ def _trimmed(grid: Sequence[int]) -> Sequence[int]:
     """The grid without extents of 1 at its end."""
     used = max((axis + 1 for axis, extent in enumerate(grid) if extent != 1), default=1)
     return grid[:used]
+
+
+def _times(report: Mapping[str, Any]) -> Iterator[str]:
+    """Time, engines and lines, of a launch or of all."""
+    if "time_us" not in report:
+        return
+    yield f"  time: {_duration(report['time_us'])}, most of it for {report['bottleneck']}"
+    free = report["counterfactuals"]
+    rows: list[Row] = [("engine", "busy", "active", "if it took no time")]
+    for name, engine in report["engines"].items():
+        without = f"{free[name]['percent']:+.1f}%" if name in free else ""
+        rows.append((name, _duration(engine["busy_us"]), f"{engine['active_percent']:.1f}%", without))
+    yield from _align(rows, "<>>>")
+    total = report["time_us"] or 1.0
+    lines = sorted((line for line in report["lines"] if line["time_us"]), key=lambda line: -line["time_us"])
+    rows = [("time by line", "time", "share", "waits for", "")]
+    for line in lines[:LINES]:
+        place = f"{os.path.basename(line['file'])}:{line['line']}"
+        share = f"{100 * line['time_us'] / total:.1f}%"
+        rows.append((place, _duration(line["time_us"]), share, line["cause"] or "", line["text"]))
+    yield from _align(rows, "<>><<")
+
+
+def _duration(microseconds: float) -> str:
+    """A time as people read it."""
+    for unit, size in (("s", 1e6), ("ms", 1e3)):
+        if microseconds >= size:
+            return f"{microseconds / size:.2f} {unit}"
+    return f"{microseconds:.2f} us"
 
 
 def _tables(counts: Counts, usage: Mapping[str, SpaceUsage], device: Device) -> Iterator[str]:

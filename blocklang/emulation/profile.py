@@ -1,22 +1,23 @@
-"""What the launches of a run moved on an emulated device: bytes per memory space and source line, transfers.
+"""What the launches of a run moved on an emulated device, and how long they would take there.
 
 A `Profile` collects launches that counted (`blocklang.abi.AccessCounts`); equal launches with equal counts
 are kept once, with their number. Its `to_dict()` is the JSON report.
 
-Not here: text for people (`profile_report`), and the launches themselves. Not counted yet: time.
+Not here: text for people (`table`), the model of time (`estimate`), and the launches themselves.
 """
 
 from __future__ import annotations
 
 import linecache
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from blocklang.abi import AccessCounts, CountedAccess, SpaceUsage
 from blocklang.diagnostics import Location
-from blocklang.runtime.grids import Grid
+from blocklang.emulation.estimate import Estimate, Run
 from blocklang.target import Device
 
 
@@ -114,6 +115,7 @@ class LaunchProfile:
         kernel: its name.
         location: where the kernel is defined.
         grid: its extents.
+        run: what it did, if that was to be kept.
         times: how many launches these figures stand for; each figure is of one.
         counts: what it moved.
         usage: how full it made each on-chip space.
@@ -121,9 +123,11 @@ class LaunchProfile:
 
     kernel: str
     location: Location
-    grid: Grid
+    grid: tuple[int, int, int]
     counts: Counts
     usage: Mapping[str, SpaceUsage]
+    estimate: Estimate | None = None
+    run: Run | None = None
     times: int = 1
 
     def to_dict(self, device: Device) -> dict[str, Any]:
@@ -133,12 +137,12 @@ class LaunchProfile:
             "line": self.location.line,
             "grid": list(self.grid),
             "times": self.times,
-            **_report(self.counts, self.usage, device),
+            **_report(self.counts, self.usage, device, [(self.estimate, 1)]),
         }
 
 
 class Profile:
-    """What the launches of a run moved on a device.
+    """What the launches of a run moved on a device, and their time.
 
     Attributes:
         device: which.
@@ -154,20 +158,23 @@ class Profile:
         self,
         kernel: str,
         location: Location,
-        grid: Grid,
+        grid: tuple[int, int, int],
         counts: AccessCounts,
         usage: Iterable[SpaceUsage],
         counters: Sequence[int],
+        estimate: Estimate | None = None,
+        run: Run | None = None,
     ) -> None:
-        """Add a launch that ended with these counters."""
-        key = (counts, grid, tuple(counters))
+        """Add a launch that ended with these counters, the sums over its programs."""
+        key = (counts, grid, tuple(counters), estimate.seconds if estimate is not None else None)
         if key in self._known:
             self._known[key].times += 1
             return
         figures = self._no_counts()
         for access in counts.accesses:
             figures.add_access(access, counters)
-        launch = LaunchProfile(kernel, location, grid, figures, {each.space: each for each in usage})
+        peaks = {each.space: each for each in usage}
+        launch = LaunchProfile(kernel, location, grid, figures, peaks, estimate, run)
         self._known[key] = launch
         self.launches.append(launch)
 
@@ -192,20 +199,98 @@ class Profile:
                     peaks[name] = usage
         return peaks
 
+    def __str__(self) -> str:
+        from blocklang.emulation.table import format_profile  # which needs this module
+
+        return format_profile(self)
+
+    @property
+    def seconds(self) -> float | None:
+        """The time of all launches, one after the other; None if one of them has none."""
+        times = [(each.estimate, each.times) for each in self.launches]
+        return _seconds(times)
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON report; docs/profile.md says what each key means."""
+        times = [(each.estimate, each.times) for each in self.launches]
         return {
             "device": self.device.name,
-            **_report(self.total, self.usage, self.device),
+            **_report(self.total, self.usage, self.device, times),
             "launches": [launch.to_dict(self.device) for launch in self.launches],
         }
 
 
-def _report(counts: Counts, usage: Mapping[str, SpaceUsage], device: Device) -> dict[str, Any]:
+Times = Sequence[tuple["Estimate | None", int]]
+
+
+def _report(counts: Counts, usage: Mapping[str, SpaceUsage], device: Device, times: Times) -> dict[str, Any]:
     memory: dict[str, dict[str, Any]] = {}
     for name, traffic in counts.memory.items():
         peak = usage[name].peak_bytes if name in usage else None
         capacity = device.memory[name].capacity_bytes
         memory[name] = {**vars(traffic), "peak_bytes": peak, "capacity_bytes": capacity}
-    lines = [line.to_dict() for _, line in sorted(counts.lines.items())]
-    return {"memory": memory, "dma": vars(counts.dma), "lines": lines}
+    lines = {place: line.to_dict() for place, line in sorted(counts.lines.items())}
+    report = {"memory": memory, "dma": vars(counts.dma), "lines": list(lines.values())}
+    seconds = _seconds(times)
+    if seconds is None:
+        return report
+    return {**_times(times, seconds), **report, "lines": _timed_lines(lines, times)}
+
+
+def _seconds(times: Times) -> float | None:
+    if not times or any(estimate is None for estimate, _ in times):
+        return None
+    return sum(count * estimate.seconds for estimate, count in times if estimate is not None)
+
+
+def _times(times: Times, seconds: float) -> dict[str, Any]:
+    """Time, engines, what holds it up and what would help."""
+    busy: dict[str, float] = defaultdict(float)
+    saved: dict[str, float] = defaultdict(float)
+    sectors = useful = 0.0
+    for estimate, count in times:
+        assert estimate is not None
+        for engine, amount in estimate.busy.items():
+            busy[engine] += count * amount
+        for engine, rest in estimate.counterfactuals.items():
+            saved[engine] += count * (estimate.seconds - rest)
+        sectors += count * estimate.moved_bytes
+        useful += count * estimate.useful_bytes
+    return {
+        "time_us": seconds * 1e6,
+        "engines": {
+            name: {"busy_us": amount * 1e6, "active_percent": 100 * amount / (seconds or 1.0)}
+            for name, amount in sorted(busy.items())
+            if amount
+        },
+        "coalescing_percent": 100 * useful / sectors if sectors else None,
+        "bank_conflicts": None,
+        "bottleneck": max(saved, key=saved.__getitem__, default=None),
+        "counterfactuals": {
+            name: {
+                "time_us": (seconds - amount) * 1e6,
+                "percent": -100 * amount / seconds if seconds else 0.0,
+            }
+            for name, amount in sorted(saved.items())
+        },
+    }
+
+
+def _timed_lines(lines: dict[tuple[str, int], dict[str, Any]], times: Times) -> list[dict[str, Any]]:
+    """The lines with what the launches waited for at each; those that wait and move nothing, too."""
+    seconds: dict[tuple[str, int], float] = defaultdict(float)
+    causes: dict[tuple[str, int], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for estimate, count in times:
+        assert estimate is not None
+        for line in estimate.lines:
+            if line.line > 0:
+                seconds[line.file, line.line] += count * line.seconds
+                for engine, amount in line.engines.items():
+                    causes[line.file, line.line][engine] += count * amount
+    found = []
+    for place in sorted({*lines, *seconds}):
+        moved = lines.get(place) or Line(*place).to_dict()
+        waits = causes.get(place, {})
+        cause = max(waits, key=waits.__getitem__, default=None)
+        found.append({**moved, "time_us": seconds.get(place, 0.0) * 1e6, "cause": cause})
+    return found

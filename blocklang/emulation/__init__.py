@@ -1,0 +1,1 @@
+"""The time that kernels would take on a device that is not here."""

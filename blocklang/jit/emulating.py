@@ -1,0 +1,146 @@
+"""Launches that are emulated on a device: counted, and timed.
+
+Inside `emulate` a launch runs a counted version of its kernel: the same machine code over the same memory
+plan, with counters. Results are those of the plain launch, bit for bit. Counted kernels are compiled when
+they are first launched and kept as long as the context, as are times: a launch that does what an earlier one
+did has its time.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from blocklang.abi import SLOT_BYTES, KernelAbi
+from blocklang.emulation.estimate import Estimate, Run, estimate_launch
+from blocklang.emulation.placement import Placement, place_blocks
+from blocklang.emulation.profile import Profile
+from blocklang.ir.types import PointerType
+from blocklang.jit.recording import Launch, replace_launches
+from blocklang.jit.specialisation import slots_of
+from blocklang.runtime.arrays import numpy_dtype
+from blocklang.runtime.launch import LoadedKernel
+from blocklang.runtime.threads import get_num_threads
+from blocklang.target import Device, find_device
+
+if TYPE_CHECKING:
+    from blocklang.compiler import CountedKernel
+
+EVENTS = 4000  # instructions of a launch that are kept for its timeline
+
+
+@contextmanager
+def emulate(device: Device | str, *, events: int = EVENTS, only_runs: bool = False) -> Iterator[Profile]:
+    """Emulate every launch of this process on a device while the context lasts.
+
+        with bl.emulate("trn2") as run:
+            kernel[grid](x, y, n)
+        print(run)
+
+    Launches give the results that they give without it, and what they move and how long they would take is in
+    the profile: `run.seconds`, `run.to_dict()`, `print(run)`.
+
+    Args:
+        device: a device, its name, or the path of a description file.
+        events: how many instructions of a launch are kept for its timeline.
+        only_runs: keep what was counted, to be timed on devices later, and ask nothing of this one.
+
+    Raises:
+        UsageError: there is no such device.
+        CompilationError: from a launch whose kernel does not fit the device.
+    """
+    found = find_device(device) if isinstance(device, str) else device
+    emulator = _Emulator(Profile(found), events, only_runs)
+    with replace_launches(emulator.run):
+        yield emulator.profile
+
+
+@dataclass
+class _Counted:
+    """A counted version in memory, and the plain one that it stands for, kept so that its id stays taken."""
+
+    plain: Any
+    kernel: CountedKernel
+    loaded: LoadedKernel
+    placement: Placement
+    estimates: dict[tuple[object, ...], Estimate] = field(default_factory=dict)
+
+
+class _Emulator:
+    def __init__(self, profile: Profile, events: int, only_runs: bool) -> None:
+        self.profile = profile
+        self.device = profile.device
+        self.events = events
+        self.only_runs = only_runs
+        self._lock = threading.Lock()
+        self._versions: dict[int, _Counted] = {}
+
+    def run(self, launch: Launch) -> None:
+        with self._lock:
+            counted = self._version(launch)
+        counters = np.zeros((math.prod(launch.grid), counted.kernel.counts.counters), np.int64)
+        # A launch in debug mode has the ends of its arrays, too; here nothing is checked.
+        given = launch.slots[: counted.kernel.abi.argument_bytes - SLOT_BYTES]
+        slots = given + slots_of([counters.ctypes.data])
+        counted.loaded.launch(slots, launch.grid, threads=get_num_threads())
+        run = _run_of(launch, counted.kernel, counters)
+        with self._lock:
+            self.profile.add(
+                launch.function.__name__,
+                launch.function.location,
+                launch.grid,
+                counted.kernel.counts,
+                counted.placement.usage,
+                counters.sum(axis=0).tolist(),
+                None if self.only_runs else self._estimate(counted, run),
+                run if self.only_runs else None,
+            )
+
+    def _version(self, launch: Launch) -> _Counted:
+        from blocklang.compiler import compile_counted  # loads llvmlite
+
+        known = self._versions.get(id(launch.compiled))
+        if known is None:
+            kernel = compile_counted(launch.compiled.source, self.device)
+            placement = _NOWHERE if self.only_runs else place_blocks(kernel.block, self.device)
+            loaded = LoadedKernel(kernel.abi, kernel.object_code)
+            known = _Counted(launch.compiled, kernel, loaded, placement)
+            self._versions[id(launch.compiled)] = known
+        return known
+
+    def _estimate(self, counted: _Counted, run: Run) -> Estimate | None:
+        if not self.device.is_timed or not len(run.rows):
+            return None
+        facts = (tuple(run.arguments.items()), run.grid, tuple(run.options.items()))
+        key = (*facts, hash(run.rows.tobytes()))
+        known = counted.estimates.get(key)
+        if known is None:
+            versions = counted.placement.versions
+            known = estimate_launch(run, self.device, versions=versions, events=self.events)
+            counted.estimates[key] = known
+        return known
+
+
+_NOWHERE = Placement((), (), {})
+
+
+def _run_of(launch: Launch, kernel: CountedKernel, counters: np.ndarray[Any, Any]) -> Run:
+    options = {n: v for n, v in launch.options.items() if n in ("num_warps", "num_stages")}
+    arguments = _scalars(kernel.abi, launch.slots)
+    return Run(kernel.block, kernel.counts, counters, arguments, launch.grid, options)
+
+
+def _scalars(abi: KernelAbi, slots: bytes) -> Mapping[str, Any]:
+    """The numbers among the arguments of a launch, by name."""
+    found = {}
+    for number, (name, type_) in enumerate(zip(abi.argument_names, abi.argument_types, strict=True)):
+        slot = slots[number * SLOT_BYTES : (number + 1) * SLOT_BYTES]
+        if not isinstance(type_, PointerType) and type_.is_integer and slot:
+            found[name] = np.frombuffer(slot, numpy_dtype(type_), 1)[0].item()
+    return found
