@@ -13,6 +13,7 @@ from blocklang.ir.types import SCALARS
 from blocklang.ops.elementwise import FUNCTIONS, FUNCTIONS_OF_SEVERAL
 from blocklang.runtime.elf import read_object
 from blocklang.target import target_for
+from tests.codegen.kernels import byte_product, product, square_in_place
 from tests.codegen.test_compile_effort import REFERENCES, block_ir
 
 LEVELS = ("x86-64", "x86-64-v2")
@@ -96,6 +97,19 @@ def test_no_operation_calls(family: object, level: str) -> None:
     assert callable(family)
     called = {text: names for text in family() if (names := undefined_symbols(parse_kernel(text), level))}
     assert not called
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_products_of_every_format(level: str) -> None:
+    """Conversions are part of packing, and f64 multiplies and adds in a function of the module."""
+    sizes = {"BM": 32, "BN": 32, "BK": 32}
+    for types in ("*fp16,*fp16,*fp32", "*bf16,*bf16,*fp32", "*fp8e5,*fp8e4nv,*fp32"):
+        kernel = product.block_ir(product.specialise(f"{types},i32,i32,i32", sizes))
+        assert undefined_symbols(kernel, level) <= PER_BLOCK
+    kernel = byte_product.block_ir(byte_product.specialise("*i8,*i8,*i32,i32,i32,i32", sizes))
+    assert undefined_symbols(kernel, level) <= PER_BLOCK
+    kernel = square_in_place.block_ir(square_in_place.specialise("*fp64", {"N": 32}))
+    assert undefined_symbols(kernel, level) <= PER_BLOCK
 
 
 @pytest.mark.parametrize("name", REFERENCES)
