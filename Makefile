@@ -2,6 +2,7 @@
 #
 #   make demo         the main job on real input: one kernel at every stage, then the examples
 #   make test         all tests; make test-quick leaves the slow ones out
+#   make test-level   the tests whose code differs most from CPU to CPU, built for LEVEL=x86-64-v2
 #   make lint         ruff and the strict type checker
 #   make docs         rewrite the generated references
 #   make wheel        build dist/*.whl
@@ -18,7 +19,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 DEMO_KERNEL := examples/softmax.py
 EXAMPLES := vector_add softmax matmul layer_norm blur
 
-.PHONY: help demo demo-stages demo-examples test test-quick lint docs docs-check wheel clean
+.PHONY: help demo demo-stages demo-examples test test-quick test-level lint docs docs-check wheel clean
 .DEFAULT_GOAL := help
 
 help:
@@ -76,6 +77,18 @@ test: $(VENV)/.test
 
 test-quick: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow' $(PYTEST_ARGS)
+
+# Arithmetic, conversions, mathematical functions and products, and programs made of them: every launch compares
+# the interpreter's bits with those of code for an older CPU.
+LEVEL ?= x86-64-v2
+LEVEL_NUMERICS := arithmetic casts dot fp_fusion libdevice maths reduction remainder
+LEVEL_PROGRAMS := cross_entropy layer_norm matmul softmax
+LEVEL_TESTS := $(LEVEL_NUMERICS:%=tests/numerics/test_%.py) $(LEVEL_PROGRAMS:%=tests/programs/test_%.py) \
+    tests/codegen/test_fused.py tests/codegen/test_levels.py
+
+test-level: $(VENV)/.test
+	BLOCKLANG_CPU=$(LEVEL) $(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow' \
+	    $(PYTEST_ARGS) $(LEVEL_TESTS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from blocklang.codegen.elementwise import Context, fused_multiply_add
+from blocklang.codegen.context import Context
 from blocklang.codegen.emitter import llvm_scalar, llvm_type
+from blocklang.codegen.fused import fused_multiply_add
 from blocklang.codegen.lanes import CACHE_LINE
 from blocklang.codegen.loops import RegionEmitter
 from blocklang.codegen.tile_product import tile_product

@@ -10,69 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from blocklang.codegen.emitter import Emitter, llvm_scalar, llvm_type, splat_constant, vector_of
+from blocklang.codegen.context import Context
+from blocklang.codegen.emitter import splat_constant, vector_of
 from blocklang.codegen.float8 import narrow_float8
-from blocklang.codegen.floats import (
-    narrow_from_f32,
-    round_f64_to_odd_f32,
-    splat_number,
-    widen_to_f32,
-)
+from blocklang.codegen.floats import round_f64_to_odd_f32
+from blocklang.codegen.fused import fused_multiply_add
 from blocklang.codegen.remainder import float_remainder
+from blocklang.codegen.roundings import Rounding, round_to_integral
 from blocklang.ir.core import Operation
 from blocklang.ir.float8 import FLOAT8
 from blocklang.ir.types import F16, F32, F64, I64, PointerType, ScalarType, Type, element_type
 from blocklang.ops import elementwise as ops
-from blocklang.target import Target
-
-
-class Context:
-    """What lowerings share: where to write, for which target, how many lanes."""
-
-    def __init__(self, emit: Emitter, target: Target, width: int) -> None:
-        self.emit = emit
-        self.target = target
-        self.width = width
-
-    def type(self, type: Type) -> str:
-        return llvm_type(type, self.width)
-
-    @property
-    def mask_type(self) -> str:
-        return vector_of("i1", self.width)
-
-    def number(self, type: ScalarType, value: float) -> str:
-        return splat_number(type, value, self.width)
-
-    def select(self, condition: str, type: Type, a: str, b: str) -> str:
-        text = self.type(type)
-        return self.emit.op(f"select {self.mask_type} {condition}, {text} {a}, {text} {b}")
-
-    def intrinsic(self, name: str, type: Type, *arguments: str) -> str:
-        """Call an overloaded intrinsic whose operands and result have one type."""
-        scalar = llvm_scalar(type)
-        suffix = {"half": "f16", "float": "f32", "double": "f64"}.get(scalar, scalar)
-        text = self.type(type)
-        overload = f"v{self.width}{suffix}" if self.width else suffix
-        return self.emit.call(text, f"llvm.{name}.{overload}", [(text, a) for a in arguments])
-
-    def widen(self, type: ScalarType, text: str) -> str:
-        if not type.is_small_float:
-            return text
-        return widen_to_f32(self.emit, type, text, self.width, hardware=self.target.has_f16c)
-
-    def narrow(self, type: ScalarType, text: str) -> str:
-        if not type.is_small_float:
-            return text
-        return narrow_from_f32(self.emit, type, text, self.width, hardware=self.target.has_f16c)
-
-    def restore(self, type: ScalarType, text: str) -> str:
-        """The inverse of `widen`, for one of several widened values: an infinity does not saturate."""
-        if not type.is_float8:
-            return self.narrow(type, text)
-        form = FLOAT8[type.name]
-        return narrow_float8(self.emit, form, text, self.width, limit=form.top)
-
 
 Lowering = Callable[[Context, Operation, list[str]], str]
 LOWERINGS: dict[type[Operation], Lowering] = {}
@@ -181,36 +129,6 @@ def _fma(c: Context, op: Operation, args: list[str]) -> str:
     type = scalar_type(op)
     a, b, addend = (c.widen(type, v) for v in args)
     return c.narrow(type, fused_multiply_add(c, working_type(type), a, b, addend))
-
-
-def fused_multiply_add(c: Context, type: ScalarType, a: str, b: str, addend: str) -> str:
-    """a * b + addend with one rounding, in hardware or, for f32, exactly through f64 (the product is exact
-    there; the sum is rounded to odd before it is rounded to f32). f64 without hardware falls back to the C
-    library.
-    """
-    if c.target.has_fma or type == F64:
-        return c.intrinsic("fma", type, a, b, addend)
-    double, word = c.type(F64), c.type(I64)
-    x, y, z = (c.emit.op(f"fpext {c.type(F32)} {v} to {double}") for v in (a, b, addend))
-    product = c.emit.op(f"fmul {double} {x}, {y}")
-    total = c.emit.op(f"fadd {double} {product}, {z}")
-    added = c.emit.op(f"fsub {double} {total}, {product}")
-    kept = c.emit.op(f"fsub {double} {total}, {added}")
-    lost_product = c.emit.op(f"fsub {double} {product}, {kept}")
-    lost_addend = c.emit.op(f"fsub {double} {z}, {added}")
-    error = c.emit.op(f"fadd {double} {lost_product}, {lost_addend}")
-    inexact = c.emit.op(f"fcmp one {double} {error}, {c.number(F64, 0.0)}")
-    bits = c.emit.op(f"bitcast {double} {total} to {word}")
-    low = c.emit.op(f"and {word} {bits}, {c.number(I64, 1)}")
-    even = c.emit.op(f"icmp eq {word} {low}, {c.number(I64, 0)}")
-    # The error points away from zero if its sign is the total's.
-    signs = c.emit.op(f"xor {word} {bits}, {c.emit.op(f'bitcast {double} {error} to {word}')}")
-    outward = c.emit.op(f"icmp sge {word} {signs}, {c.number(I64, 0)}")
-    step = c.select(outward, I64, c.number(I64, 1), c.number(I64, -1))
-    moved = c.emit.op(f"add {word} {bits}, {step}")
-    chosen = c.select(c.emit.op(f"and {c.mask_type} {inexact}, {even}"), I64, moved, bits)
-    odd = c.emit.op(f"bitcast {word} {chosen} to {double}")
-    return c.emit.op(f"fptrunc {double} {odd} to {c.type(F32)}")
 
 
 @lowers(ops.Minimum, ops.Maximum)
@@ -406,13 +324,20 @@ def _sign(c: Context, op: Operation, args: list[str]) -> str:
     return c.select(c.emit.op(f"icmp slt {text} {args[0]}, {c.number(type, 0)}"), type, negated, args[0])
 
 
-_ROUNDINGS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "roundeven"}
+@lowers(ops.FUNCTIONS["sqrt"])
+def _square_root(c: Context, op: Operation, args: list[str]) -> str:
+    type = scalar_type(op)
+    return c.narrow(type, c.intrinsic("sqrt", working_type(type), c.widen(type, args[0])))
+
+
+_ROUNDINGS: dict[str, Rounding] = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "roundeven"}
 
 
 @lowers(*(ops.FUNCTIONS[name] for name in _ROUNDINGS))
-def _hardware_function(c: Context, op: Operation, args: list[str]) -> str:
+def _round(c: Context, op: Operation, args: list[str]) -> str:
     type = scalar_type(op)
-    return c.narrow(type, c.intrinsic(_ROUNDINGS[op.name], working_type(type), c.widen(type, args[0])))
+    value = c.widen(type, args[0])
+    return c.narrow(type, round_to_integral(c, working_type(type), _ROUNDINGS[op.name], value))
 
 
 @lowers(ops.Bitcast)

@@ -43,7 +43,7 @@ class Emitter:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.declarations: dict[str, str] = {}
-        self.functions: dict[tuple[str, ...], str] = {}  # what this one calls: names by parameters and body
+        self.functions: dict[tuple[str, ...], str] = {}  # what it calls: names by result, parameters, body
         self.block = "entry"
         self._registers = 0
         self._blocks = 0
@@ -97,9 +97,11 @@ class Emitter:
             return ""
         return self.op(text)
 
-    def function(self, parameters: str, body: Sequence[str]) -> str:
-        """The name of the function of the module with this text; it is made once."""
-        return self.functions.setdefault((parameters, *body), f"part{len(self.functions)}")
+    def function(self, parameters: str, body: Sequence[str], result: str = "void") -> str:
+        """The name of the function of the module with this text; it is made once. One with a result does
+        nothing else.
+        """
+        return self.functions.setdefault((result, parameters, *body), f"part{len(self.functions)}")
 
     # ---- small conveniences ----
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from blocklang.codegen.elementwise import Context, convert, extremum
+from blocklang.codegen.context import Context
+from blocklang.codegen.elementwise import convert, extremum
 from blocklang.codegen.emitter import llvm_scalar, llvm_type
 from blocklang.codegen.floats import constant_text, splat_number
 from blocklang.codegen.lanes import LaneEmitter

@@ -100,8 +100,8 @@ def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
             "",
             *(
                 line
-                for (parameters, *body), name in emit.functions.items()
-                for line in (f"define internal void @{name}({parameters}) noinline {{", *body, "}", "")
+                for (result, parameters, *body), name in emit.functions.items()
+                for line in (_head_of_part(name, result, parameters), *body, "}", "")
             ),
             f'define internal void @"{programs_of(symbol)}"({_SIGNATURE}) noinline {{',
             *emit.lines,
@@ -112,6 +112,11 @@ def emit_module(kernel: Kernel, target: Target, symbol: str) -> str:
             *([METADATA] if streaming_loops(kernel) else []),
         ]
     )
+
+
+def _head_of_part(name: str, result: str, parameters: str) -> str:
+    pure = "" if result == "void" else " nounwind willreturn memory(none)"
+    return f"define internal {result} @{name}({parameters}) noinline{pure} {{"
 
 
 def load_arguments(kernel: Kernel, lanes: LaneEmitter) -> None:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from blocklang.codegen import periods
+from blocklang.codegen.context import Context
 from blocklang.codegen.division import Divisor, divide
-from blocklang.codegen.elementwise import LOWERINGS, Context, convert
+from blocklang.codegen.elementwise import LOWERINGS, convert
 from blocklang.codegen.emitter import Emitter, llvm_scalar, llvm_type, splat_constant, vector_of
 from blocklang.codegen.floats import constant_text
 from blocklang.codegen.values import Lane, is_false, is_true

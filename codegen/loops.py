@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from blocklang.codegen.context import Context
 from blocklang.codegen.divergent import divergent_for, divergent_if, divergent_while
-from blocklang.codegen.elementwise import Context, convert
+from blocklang.codegen.elementwise import convert
 from blocklang.codegen.emitter import Phi, llvm_scalar, llvm_type
 from blocklang.codegen.lanes import LaneEmitter
 from blocklang.codegen.values import Lane

@@ -8,13 +8,11 @@ rounds go on dividing a remainder that is smaller than the divisor, which leaves
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from blocklang.codegen.context import Context
 from blocklang.codegen.emitter import vector_of
+from blocklang.codegen.roundings import round_to_integral
 from blocklang.ir.types import F32, F64, I64, ScalarType
-
-if TYPE_CHECKING:
-    from blocklang.codegen.elementwise import Context
 
 _FRACTION = 52  # bits of an f64 below its leading one
 _HIDDEN = 1 << _FRACTION
@@ -70,7 +68,7 @@ class _Words:
             shift = self._extremum("smax", above, 0)
             scale = self._integer("shl", shift, _FRACTION)
             s = self._as_double(self._integer("add", self._as_word(b), scale))
-            quotient = self.c.intrinsic("trunc", F64, self._float("fdiv", a, s))
+            quotient = round_to_integral(self.c, F64, "trunc", self._float("fdiv", a, s))
             rest = self._float("fsub", a, self._float("fmul", quotient, s))
             return rest, self.op(f"fcmp oge {self.double} {rest}, {b}")
 

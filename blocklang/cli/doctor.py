@@ -16,8 +16,9 @@ from pathlib import Path
 import click
 
 from blocklang.cli.cache import list_cache_facts
+from blocklang.diagnostics import UsageError
 from blocklang.runtime.threads import available_cpus, get_num_threads
-from blocklang.target import Target, current_target, target_for
+from blocklang.target import Target, current_target, is_runnable, runnable_levels, target_for
 
 PACKAGES = ("blocklang", "llvmlite", "numpy", "ml_dtypes", "click")
 # What steers code and schedules; a CPU reports a hundred more.
@@ -128,8 +129,11 @@ def list_environment() -> Iterator[str]:
 def list_suggestions(target: Target) -> Iterator[str]:
     """What the user might want to change."""
     host = target_for("host")
-    if target.vector_bytes < host.vector_bytes:
-        wanted = os.environ.get("BLOCKLANG_CPU")
+    wanted = os.environ.get("BLOCKLANG_CPU")
+    if not is_runnable(target):
+        levels = ", ".join(runnable_levels())
+        yield f"this machine runs no code for BLOCKLANG_CPU={wanted}: unset it, or choose one of {levels}"
+    elif target.vector_bytes < host.vector_bytes:
         yield f"BLOCKLANG_CPU={wanted} gives up half or more of the vector width: unset it for full speed"
     elif host.vector_bytes < 32 and host.triple.startswith("x86_64"):
         yield "this CPU, or what the virtual machine shows of it, has no AVX2: kernels will be slow"
@@ -181,6 +185,10 @@ def examine() -> None:
         _print_section(title, lines)
     try:
         result = self_test()
+    except UsageError as error:  # a level that this machine does not run
+        _print_section("Self-test", ["FAILED", *str(error).splitlines()])
+        _print_section("Suggestions", list_suggestions(target))
+        raise SystemExit(1) from error
     except Exception as error:  # whatever it is: it is shown, with what to do
         _print_section("Self-test", ["FAILED", *traceback.format_exception(error)])
         _print_section(

@@ -11,8 +11,8 @@ import difflib
 import os
 import sys
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ class _LaunchFound(BaseException):
 def find_launched(reference: KernelReference, arguments: Sequence[str]) -> Kernel:
     """Run the file; the Block IR of the kernel's first launch. What it prints goes to standard error.
 
+    It runs as this CPU does, whatever BLOCKLANG_CPU says: that is for what is written of the kernel.
+
     Raises:
         UsageError: nothing fitting was launched, or several kernels were and none is named.
     """
@@ -43,7 +45,7 @@ def find_launched(reference: KernelReference, arguments: Sequence[str]) -> Kerne
         if (named or only) and threading.current_thread() is threading.main_thread():
             raise _LaunchFound
 
-    with record_launches(observe) as launches, redirect_stdout(sys.stderr):
+    with _host_code(), record_launches(observe) as launches, redirect_stdout(sys.stderr):
         try:
             run_file(reference.path, arguments)
         except _LaunchFound:
@@ -53,6 +55,17 @@ def find_launched(reference: KernelReference, arguments: Sequence[str]) -> Kerne
                 raise
     launch = _choose_launch(reference, launches)
     return launch.function.block_ir(launch.specialisation)
+
+
+@contextmanager
+def _host_code() -> Iterator[None]:
+    """Launches are compiled for this machine inside."""
+    level = os.environ.pop("BLOCKLANG_CPU", None)
+    try:
+        yield
+    finally:
+        if level is not None:
+            os.environ["BLOCKLANG_CPU"] = level
 
 
 def _choose_launch(reference: KernelReference, launches: Sequence[Launch]) -> Launch:

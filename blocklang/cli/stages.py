@@ -262,7 +262,9 @@ def _as_comment(text: str) -> str:
 def _time_table(kernel: Kernel) -> str:
     from blocklang.compiler import compile_kernel
     from blocklang.runtime.launch import LoadedKernel
+    from blocklang.target import current_target, require_runnable
 
+    require_runnable(current_target())
     compiled = compile_kernel(kernel)
     started = time.perf_counter()
     LoadedKernel(compiled.abi, compiled.object_code)
@@ -292,10 +294,12 @@ def llvm(request: Request, optimised: bool) -> None:
 @click.command()
 @takes_kernel
 def asm(request: Request) -> None:
-    """Print the assembly of a kernel, as this CPU runs it. BLOCKLANG_CPU=x86-64-v3 asks for another level.
+    """Print the assembly of a kernel, as this CPU runs it. BLOCKLANG_CPU asks for another: x86-64, x86-64-v2,
+    x86-64-v3, x86-64-v4 or aarch64, whether this machine runs it or not.
 
     \b
       blocklang asm examples/vector_add.py --from-run
+      BLOCKLANG_CPU=aarch64 blocklang asm examples/softmax.py --from-run
       blocklang asm examples/matmul.py --from-run -o matmul.s
     """
     request.write(_compile(request).assembly, "asm")

@@ -59,9 +59,15 @@ def with_alias(kernel: Kernel, alias: str) -> Kernel:
 
 
 def compile_version(kernel: Kernel, specialisation: Specialisation) -> CompiledKernel:
-    """Compile the Block IR of a version."""
-    from blocklang.compiler import compile_kernel  # loads llvmlite
+    """Compile the Block IR of a version.
 
+    Raises:
+        UsageError: BLOCKLANG_CPU names a level that this machine cannot run, or none.
+    """
+    from blocklang.compiler import compile_kernel  # loads llvmlite
+    from blocklang.target import current_target, require_runnable
+
+    require_runnable(current_target())
     options = specialisation.switches.compile_options()
     return compile_kernel(with_alias(kernel, specialisation.alias), options=options)
 

@@ -453,7 +453,7 @@ class _Chooser:
         # Vectors that divide the columns; or a last tile with fewer: products of one vector wait for loads.
         fewest = 2 if form == "fma" else 1
         vectors = next((v for v in range(most, fewest - 1, -1) if wide % v == 0), most)
-        others = (2 if form == "bytes" else 1) * vectors + 1 + (form != "fma")
+        others = (2 if form == "bytes" else 1) * vectors + 1 + (form != "fma") + self.target.spare_registers
         fitting = max(1, (self.target.vector_registers - others) // vectors)
         limit = min(fitting, 6 if self.target.vector_registers <= 16 else 12, rows)
         best = min(range(1, limit + 1), key=lambda r: (-(-rows // r) * (r + 2), -r))

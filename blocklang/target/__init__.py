@@ -21,7 +21,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from blocklang.lazy import on_demand
-from blocklang.target.cpu import LEVELS, Target, current_target, target_for
+from blocklang.target.cpu import (
+    LEVELS,
+    Target,
+    current_target,
+    is_runnable,
+    require_runnable,
+    runnable_levels,
+    target_for,
+)
 
 if TYPE_CHECKING:
     from blocklang.target.device import Device, MemorySpace
@@ -42,7 +50,10 @@ __all__ = [
     "device_text",
     "find_device",
     "format_size",
+    "is_runnable",
     "read_device",
+    "require_runnable",
+    "runnable_levels",
     "target_for",
 ]
 

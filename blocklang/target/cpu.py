@@ -1,7 +1,9 @@
 """The CPU that code is generated for: its feature level, as frozen data.
 
-Features are detected, or named with a level (`x86-64-v2`, `x86-64-v3`, `x86-64-v4`, or a CPU that LLVM
-knows); nothing is assumed. The numbers here steer schedules: they change time, never a result.
+Features are detected, or named with a level: `x86-64` and its levels v2 to v4, as the System V ABI defines
+them, or `aarch64`, which is what every 64-bit ARM has, NEON included. Code can be made and read for each of
+them; it runs where the host has all of the level's features. The numbers here steer schedules: they change
+time, never a result.
 """
 
 from __future__ import annotations
@@ -19,7 +21,15 @@ ARCH_PRCTL = 158
 ARCH_REQ_XCOMP_PERM = 0x1023
 XFEATURE_XTILEDATA = 18
 
-LEVELS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
+# What a level adds to the one before it, in LLVM's names.
+_ADDED = {
+    "x86-64": (),
+    "x86-64-v2": ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"),
+    "x86-64-v3": ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"),
+    "x86-64-v4": ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"),
+}
+AARCH64 = "aarch64"
+LEVELS = (*_ADDED, AARCH64)
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,7 @@ class Target:
         vector_bytes: width of a vector register.
         vector_registers: how many there are.
         has_fma: fused multiply-add in hardware; without it `fma` is an exact sequence of other operations.
+        has_rounding: floats rounded to integral values in hardware (SSE4.1).
         has_f16c: conversion between f16 and f32 in hardware.
         has_streaming_stores: stores that bypass the caches, where it has been measured that they pay.
         cache_bytes: first-level data cache, then the second.
@@ -48,10 +59,19 @@ class Target:
     vector_bytes: int
     vector_registers: int
     has_fma: bool
+    has_rounding: bool
     has_f16c: bool
     has_streaming_stores: bool
     cache_bytes: tuple[int, int]
     byte_products: tuple[str, ...] = ()
+
+    @property
+    def spare_registers(self) -> int:
+        """Vector registers that a matrix product leaves for what it reads ahead. x86-64 multiplies by numbers
+        in memory; for AArch64, LLVM loads numbers of A in pairs, and tiles of 24 accumulators did not fit
+        beside them.
+        """
+        return 6 if _is_arm(self.triple) else 0
 
     @property
     def has_scaling(self) -> bool:
@@ -60,18 +80,21 @@ class Target:
 
 
 def _from_features(triple: str, cpu: str, flags: dict[str, bool], features: str) -> Target:
-    if triple.startswith(("aarch64", "arm64")):
-        width, registers, fma, f16 = 16, 32, True, True
+    fma, rounding, f16 = (bool(flags.get(name)) for name in ("fma", "sse4.1", "f16c"))
+    if _is_arm(triple):
+        width, registers, fma, rounding, f16 = 16, 32, True, True, True
     elif flags.get("avx512f") and flags.get("avx512vl") and flags.get("avx512dq") and flags.get("avx512bw"):
         width, registers, fma, f16 = 64, 32, True, True
     elif flags.get("avx2"):
-        width, registers, fma, f16 = 32, 16, bool(flags.get("fma")), bool(flags.get("f16c"))
+        width, registers = 32, 16
     else:
-        width, registers, fma, f16 = 16, 16, bool(flags.get("fma")), bool(flags.get("f16c"))
+        width, registers = 16, 16
     products = _byte_products(flags) if triple.startswith("x86_64") else ()
     streams = triple.startswith("x86_64")
     caches = (32 << 10, 512 << 10)
-    return Target("host", triple, cpu, features, width, registers, fma, f16, streams, caches, products)
+    return Target(
+        "host", triple, cpu, features, width, registers, fma, rounding, f16, streams, caches, products
+    )
 
 
 def _byte_products(flags: dict[str, bool]) -> tuple[str, ...]:
@@ -91,12 +114,10 @@ def may_use_tiles() -> bool:
     return bool(call(ARCH_PRCTL, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0)
 
 
-_LEVEL_FLAGS: dict[str, dict[str, bool]] = {
-    "x86-64": {},
-    "x86-64-v2": {},
-    "x86-64-v3": dict.fromkeys(("avx2", "fma", "f16c"), True),
-    "x86-64-v4": dict.fromkeys(("avx2", "fma", "f16c", "avx512f", "avx512vl", "avx512dq", "avx512bw"), True),
-}
+def _required(level: str) -> tuple[str, ...]:
+    """The features of an x86-64 level, those of the lower ones included."""
+    levels = tuple(_ADDED)
+    return tuple(name for lower in levels[: levels.index(level) + 1] for name in _ADDED[lower])
 
 
 @functools.cache
@@ -114,11 +135,63 @@ def target_for(cpu: str) -> Target:
         return _from_features(triple, llvm.get_host_cpu_name(), dict(found), found.flatten())
     if cpu not in LEVELS:
         raise UsageError(f"unknown CPU level {cpu!r}", help=f"choose host or one of {', '.join(LEVELS)}")
-    return _from_features(
-        "x86_64-unknown-linux-gnu" if "x86_64" not in triple else triple, cpu, _LEVEL_FLAGS[cpu], ""
-    )
+    if cpu == AARCH64:
+        return _from_features(triple if _is_arm(triple) else "aarch64-unknown-linux-gnu", "generic", {}, "")
+    if not triple.startswith("x86_64"):
+        triple = "x86_64-unknown-linux-gnu"
+    return _from_features(triple, cpu, dict.fromkeys(_required(cpu), True), "")
+
+
+def _is_arm(triple: str) -> bool:
+    return triple.startswith(("aarch64", "arm64"))
 
 
 def current_target() -> Target:
     """The target of new compilations: the host, or the level that BLOCKLANG_CPU names."""
     return target_for(os.environ.get("BLOCKLANG_CPU") or "host")
+
+
+def is_runnable(target: Target) -> bool:
+    """True if this machine runs the target's code."""
+    try:
+        require_runnable(target)
+    except UsageError:
+        return False
+    return True
+
+
+def require_runnable(target: Target) -> None:
+    """Raise UsageError if this machine cannot run the target's code."""
+    host = target_for("host")
+    if target == host:
+        return
+    machine, ours = (t.triple.partition("-")[0] for t in (target, host))
+    is_ours = machine == ours or (_is_arm(machine) and _is_arm(ours))
+    if not is_ours:
+        what = f"this machine is {ours}"
+    else:
+        missing = _missing(target.cpu)
+        if not missing:
+            return
+        what = f"this CPU lacks {', '.join(missing)}"
+    level = AARCH64 if _is_arm(machine) else target.cpu
+    levels = ", ".join(("host", *runnable_levels()))
+    raise UsageError(
+        f"code for {level} cannot run here: {what}",
+        help=f"set BLOCKLANG_CPU to one of {levels}; `blocklang asm` writes code for every level",
+    )
+
+
+def _missing(level: str) -> list[str]:
+    """The features of an x86-64 level that this CPU does not show."""
+    import llvmlite.binding as llvm
+
+    found = llvm.get_host_cpu_features()
+    return [name for name in (_required(level) if level in _ADDED else ()) if not found.get(name)]
+
+
+def runnable_levels() -> list[str]:
+    """The levels whose code this machine runs."""
+    if _is_arm(target_for("host").triple):
+        return [AARCH64]
+    return [level for level in _ADDED if not _missing(level)]
