@@ -33,6 +33,7 @@ from blocklang.runtime.descriptors import TensorDescriptor
 from blocklang.runtime.threads import get_num_threads, num_threads, set_num_threads
 
 if TYPE_CHECKING:
+    from blocklang import jax, torch
     from blocklang.tune.autotuner import autotune
     from blocklang.tune.config import Config
     from blocklang.tune.heuristics import heuristics
@@ -59,12 +60,20 @@ __all__ = [
     "constexpr_function",
     "get_num_threads",
     "heuristics",
+    "jax",
     "jit",
     "language",
     "next_power_of_2",
     "num_threads",
     "set_num_threads",
     "strides",
+    "torch",
 ]
 
-__getattr__ = on_demand(__name__, dict.fromkeys(("Config", "autotune", "heuristics"), "blocklang.tune"))
+__getattr__ = on_demand(
+    __name__,
+    {
+        **dict.fromkeys(("Config", "autotune", "heuristics"), "blocklang.tune"),
+        **{name: f"{__name__}.{name}" for name in ("jax", "torch")},
+    },
+)

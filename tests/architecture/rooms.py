@@ -53,14 +53,15 @@ ROOMS: dict[str, frozenset[str]] = {
     "testing": _KERNELS,
     "tune": _KERNELS,
     "torch": _KERNELS | {"tune"},
+    "jax": _KERNELS,
     "triton": _KERNELS | {"tune", "torch"},
     # The package itself: `blocklang/__init__.py`, the public surface.
-    "blocklang": _KERNELS | {"testing", "tune"},
+    "blocklang": _KERNELS | {"testing", "tune", "torch", "jax"},
     "cli": _KERNELS | {"explain", "testing", "tune", "torch", "triton", "blocklang"},
 }
 
 # Packages that only an extra installs, and that their rooms import when they are asked to.
-OPTIONAL = frozenset({"torch"})
+OPTIONAL = frozenset({"torch", "jax"})
 
 # Third-party packages, and the rooms that may import them. A package that no line names is not a dependency.
 THIRD_PARTY: dict[str, frozenset[str]] = {
@@ -69,6 +70,7 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "llvmlite": frozenset({"target", "codegen", "runtime", "compiler", "cli"}),
     "click": frozenset({"cli"}),
     "torch": frozenset({"torch"}),
+    "jax": frozenset({"jax"}),
 }
 
 
