@@ -33,6 +33,7 @@ from blocklang.runtime.descriptors import TensorDescriptor
 from blocklang.runtime.threads import get_num_threads, num_threads, set_num_threads
 
 if TYPE_CHECKING:
+    from blocklang import jax, torch
     from blocklang.jit.emulating import emulate
     from blocklang.tune.autotuner import autotune
     from blocklang.tune.config import Config
@@ -61,12 +62,14 @@ __all__ = [
     "emulate",
     "get_num_threads",
     "heuristics",
+    "jax",
     "jit",
     "language",
     "next_power_of_2",
     "num_threads",
     "set_num_threads",
     "strides",
+    "torch",
 ]
 
 __getattr__ = on_demand(
@@ -74,5 +77,6 @@ __getattr__ = on_demand(
     {
         **dict.fromkeys(("Config", "autotune", "heuristics"), "blocklang.tune"),
         "emulate": "blocklang.jit.emulating",
+        **{name: f"{__name__}.{name}" for name in ("jax", "torch")},
     },
 )

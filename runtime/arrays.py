@@ -1,8 +1,8 @@
 """What an array argument is in memory: address of element [0, ...], element type, shape, strides.
 
 Accepted without a copy: NumPy arrays, PyTorch CPU tensors, objects with the array interface or DLPack on the
-CPU. What has no meaning here (complex numbers, objects, records, the other byte order, memory of a GPU) is
-refused by name.
+CPU, contiguous columns of pandas and Arrow (`columns`). What has no meaning here (complex numbers, objects,
+records, the other byte order, memory of a GPU) is refused by name.
 
 Every object is asked once per launch; nothing is remembered, so a resized array is seen as it is.
 """
@@ -35,6 +35,7 @@ from blocklang.ir.types import (
     U64,
     ScalarType,
 )
+from blocklang.runtime.columns import column_values, is_column
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -131,7 +132,7 @@ def is_array(value: object) -> bool:
     if value is None or isinstance(value, (bool, int, float, str, np.generic, type)):
         return False
     kinds = ("data_ptr", "__array_interface__", "__dlpack__", "__cuda_array_interface__")
-    return any(hasattr(value, name) for name in kinds)
+    return any(hasattr(value, name) for name in kinds) or is_column(value)
 
 
 def describe_array(value: Any) -> Array:
@@ -148,6 +149,8 @@ def describe_array(value: Any) -> Array:
         raise _elsewhere(value, "a GPU")
     if hasattr(value, "__array_interface__"):
         return _describe_numpy(np.asarray(value))
+    if is_column(value):
+        return _describe_numpy(column_values(value))
     return _describe_dlpack(value)
 
 

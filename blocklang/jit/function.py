@@ -38,7 +38,7 @@ from blocklang.jit.native import WARM_LAUNCHES, Chain, WarmLaunch
 from blocklang.jit.options import LaunchOptions, take_options
 from blocklang.jit.parameters import Parameter, Signature
 from blocklang.jit.recompiles import Compilation, follow_environment, log_compilation
-from blocklang.jit.recording import Launch, is_recording, note_launch, replaced_by
+from blocklang.jit.recording import Launch, is_recording, is_skipping, note_launch, replaced_by
 from blocklang.jit.shelf import KeptVersion, Shelf, is_covered, open_shelf
 from blocklang.jit.specialisation import (
     Described,
@@ -86,6 +86,22 @@ class Executable:
     loaded: LoadedKernel
     slot_sources: tuple[SlotSource, ...]
     launches: itertools.count[int] = field(default_factory=itertools.count)
+
+
+class PlannedLaunch(NamedTuple):
+    """A launch that somebody else makes, with arrays that are not there yet.
+
+    Attributes:
+        executable: what runs, compiled and loaded.
+        grid: three extents.
+        slots: per slot its bits, or the name of the array whose address belongs there.
+        written: names of the arrays that are stored to.
+    """
+
+    executable: Executable
+    grid: Grid
+    slots: tuple[int | str, ...]
+    written: frozenset[str]
 
 
 @dataclass(eq=False)
@@ -293,6 +309,23 @@ class JITFunction(KernelInterface):
             if leaf.name in written and isinstance(leaf.value, Array)
         }
 
+    @_answers_plainly
+    def plan(self, grid: object, /, *args: Any, **kwargs: Any) -> PlannedLaunch:
+        """Compile a launch and say what its slots hold; arrays may be mocks, whose addresses are not used.
+
+        Raises:
+            LaunchError: as a launch does.
+        """
+        call = self._prepare(args, kwargs, describe)
+        extents = self._extents(grid, call.values, call.options)
+        slots = tuple(
+            self.arg_names[source.path[0]]
+            if isinstance(call.described[source.path[0]][1], Array)
+            else _slot(call.described, source)
+            for source in call.executable.slot_sources
+        )
+        return PlannedLaunch(call.executable, extents, slots, call.version.written)
+
     def _answer(self, executable: Executable, options: LaunchOptions) -> Any:
         """What a launch returns."""
         return executable.compiled
@@ -308,6 +341,8 @@ class JITFunction(KernelInterface):
     @_answers_plainly
     def _launch(self, grid: object, /, *args: Any, **kwargs: Any) -> Any:
         """The launch in Python: every check, and compilation where it is needed."""
+        if is_skipping():
+            return None
         call = self._prepare(args, kwargs, describe)
         extents = self._extents(grid, call.values, call.options)
         executable = call.executable
@@ -334,6 +369,8 @@ class JITFunction(KernelInterface):
     @_answers_plainly
     def _interpret(self, grid: object, /, *args: Any, **kwargs: Any) -> None:
         """The launch in interpreter mode."""
+        if is_skipping():
+            return
         from blocklang.jit.interpreting import (
             fused,
             interpret_arguments,

@@ -1,7 +1,9 @@
-"""What was launched, for tools that show a kernel as its own script uses it."""
+"""What was launched, for tools that show a kernel as its own script uses it; and launches that do nothing,
+for those who run a function for the shapes of its results alone."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -89,3 +91,28 @@ def note_launch(launch: Launch) -> None:
     """Tell every recorder of a launch that is about to run."""
     for record in tuple(_recorders):
         record(launch)
+
+
+class _Skipping(threading.local):
+    depth = 0
+
+
+_skipping = _Skipping()
+
+
+@contextmanager
+def launches_skipped() -> Iterator[None]:
+    """Let launches of this thread do nothing, whatever their arguments, while the context lasts."""
+    from blocklang.jit.native import native_launches_paused
+
+    _skipping.depth += 1
+    try:
+        with native_launches_paused():
+            yield
+    finally:
+        _skipping.depth -= 1
+
+
+def is_skipping() -> bool:
+    """True inside of `launches_skipped`, in this thread."""
+    return _skipping.depth > 0

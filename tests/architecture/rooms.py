@@ -55,14 +55,15 @@ ROOMS: dict[str, frozenset[str]] = {
     "tune": _KERNELS,
     "torch": _KERNELS | {"tune"},
     "aot": _KERNELS,
+    "jax": _KERNELS,
     "triton": _KERNELS | {"tune", "torch"},
     # The package itself: `blocklang/__init__.py`, the public surface.
-    "blocklang": _KERNELS | {"testing", "tune"},
+    "blocklang": _KERNELS | {"testing", "tune", "torch", "jax"},
     "cli": _KERNELS | {"aot", "explain", "testing", "tune", "torch", "triton", "blocklang"},
 }
 
 # Packages that only an extra installs, and that their rooms import when they are asked to.
-OPTIONAL = frozenset({"matplotlib", "packaging", "torch"})
+OPTIONAL = frozenset({"jax", "matplotlib", "packaging", "torch"})
 
 # Third-party packages, and the rooms that may import them. A package that no line names is not a dependency.
 THIRD_PARTY: dict[str, frozenset[str]] = {
@@ -72,6 +73,7 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "click": frozenset({"cli"}),
     "packaging": frozenset({"aot"}),
     "torch": frozenset({"torch"}),
+    "jax": frozenset({"jax"}),
     "matplotlib": frozenset({"cli"}),
 }
 

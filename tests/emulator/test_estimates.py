@@ -164,7 +164,8 @@ def test_plans_of_random_kernels(seed: int) -> None:
     except InvalidCase:
         pytest.skip("the kernel leaves its arrays")
     kernel = compile_counted(parse_kernel(case.kernel), find_device("trn2"))
-    grid = (*case.grid, 1, 1)[:3]
+    x, y, z = (*case.grid, 1, 1)[:3]
+    grid = (x, y, z)
     row = np.ones((math.prod(grid), kernel.counts.counters), np.int64)
     run = Run(kernel.block, kernel.counts, row, {}, grid)
     for device in map(find_device, TIMED):
