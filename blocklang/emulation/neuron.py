@@ -154,9 +154,16 @@ class NeuronPlanner(Planner):
         """`tiles` instructions of one kind, one after the other."""
         dtype = dtype or self._dtype(op)
         size = max(1, *(getattr(element_type(r.type), "bytes", 1) for r in op.results), 1)
-        gathered = {"valid_idx": columns, "elem_per_idx": 1, "dtype_bytes": size}
         cost = self.device.cost(
-            name, dtype=dtype, N=columns, K=8, op=op.name, psum_inputs=psum_inputs, **gathered
+            name,
+            dtype=dtype,
+            N=columns,
+            K=8,
+            op=op.name,
+            psum_inputs=psum_inputs,
+            valid_idx=columns,
+            elem_per_idx=1,
+            dtype_bytes=size,
         )
         return Instruction(
             cost.engine,
