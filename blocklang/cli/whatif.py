@@ -64,7 +64,7 @@ def whatif(
 
     \b
       blocklang whatif examples/matmul.py --device trn2 --vary memory.sbuf.bytes=1MiB,4MiB,28MiB
-      blocklang whatif examples/softmax.py --device trn2 --vary dma.engines=8,16 --vary dma.start=1us,2us
+      blocklang whatif examples/softmax.py --device trn2 --vary dma.engines=8,16 --vary dma.start=1us
     """
     vary = [parse_vary(text) for text in texts]
     path = existing_file(script)

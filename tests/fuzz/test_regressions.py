@@ -625,3 +625,42 @@ def test_a_float_sum_where_only_checks_are_left() -> None:
         cpu="x86-64",
         debug=True,
     )
+
+
+def test_what_a_loop_of_lanes_shares_comes_from_what_is_kept() -> None:
+    # %d is kept for each lane, so %low differs between lanes, and what the next round carries as %c.
+    assert_agrees(
+        """
+        kernel @kernel(%p: ptr<i32>, %q: ptr<i32>) alias="disjoint" {
+          %cols = arange start=0, end=8 : block<8xi32>
+          %from = offset %q, %cols : block<8xptr<i32>>
+          %v = load %from : block<8xi32>
+          %w = map_elementwise %v : block<8xi32> {
+            (%x: i32):
+            %three = constant value=3 : i32
+            %many = constant value=35 : i32
+            %rounds = and %x, %three : i32
+            %n_last, %low_last, %d_last, %c_last = while %rounds, %three, %many : i32, i32, i32, i32 {
+              (%n: i32, %c: i32, %d: i32):
+              %zero = constant value=0 : i32
+              %two = constant value=2 : i32
+              %go = cmp %n, %zero, predicate="gt" : i1
+              %low = minimum %d, %two : i32
+              condition %go, %n, %low, %d, %c
+            } {
+              (%m: i32, %e: i32, %f: i32, %h: i32):
+              %one = constant value=1 : i32
+              %next = sub %m, %one : i32
+              %g = sub %f, %h : i32
+              yield %next, %e, %g
+            }
+            yield %d_last
+          }
+          %to = offset %p, %cols : block<8xptr<i32>>
+          store %to, %w
+          return
+        }
+        """,
+        arguments=(Pointer(memory=0, offset=0), Pointer(memory=1, offset=0)),
+        memories=(Memory("i32", 8, "small"), Memory("i32", 8, "ramp")),
+    )
