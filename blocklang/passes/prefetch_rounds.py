@@ -1,0 +1,267 @@
+"""Ask for the memory of a loop's next round where this round reads its own again.
+
+    placed @k(%p: ptr<f32>, %q: ptr<f32>, %rows: i64, %n: i64) alias="disjoint" {
+      %zero = constant value=0 : i64
+      %one = constant value=1 : i64
+      %c512 = constant value=512 : i64
+      for %zero, %rows, %one {
+        (%row: i64):
+        %first = mul %row, %n : i64
+        %a = offset %p, %first : ptr<f32>
+        %s = lanes %zero, %c512, width=32, combines=["sum"] : f32 {
+          (%i: i64):
+          %b = offset %a, %i : ptr<f32>
+          %x = load %b : f32
+          yield %x
+        }
+        %c = offset %q, %first : ptr<f32>
+        lanes %zero, %c512, width=32 {
+          (%j: i64):
+          %d = offset %a, %j : ptr<f32>
+          %y = load %d : f32
+          %z = sub %y, %s : f32
+          %e = offset %c, %j : ptr<f32>
+          store %e, %z
+          yield
+        }
+        yield
+      }
+      return
+    }
+
+becomes
+
+    placed @k(%p: ptr<f32>, %q: ptr<f32>, %rows: i64, %n: i64) alias="disjoint" {
+      %zero = constant value=0 : i64
+      %one = constant value=1 : i64
+      %c512 = constant value=512 : i64
+      for %zero, %rows, %one {
+        (%row: i64):
+        %first = mul %row, %n : i64
+        %a = offset %p, %first : ptr<f32>
+        %s = lanes %zero, %c512, width=32, combines=["sum"] : f32 {
+          (%i: i64):
+          %b = offset %a, %i : ptr<f32>
+          %x = load %b : f32
+          yield %x
+        }
+        %c = offset %q, %first : ptr<f32>
+        %v0 = add %row, %one : i64
+        %first_0 = mul %v0, %n : i64
+        %a_0 = offset %p, %first_0 : ptr<f32>
+        %c_0 = offset %q, %first_0 : ptr<f32>
+        lanes %zero, %c512, width=32 {
+          (%j: i64):
+          %d = offset %a, %j : ptr<f32>
+          %d_0 = offset %a_0, %j : ptr<f32>
+          prefetch %d_0
+          %y = load %d : f32
+          %z = sub %y, %s : f32
+          %e = offset %c, %j : ptr<f32>
+          %e_0 = offset %c_0, %j : ptr<f32>
+          prefetch %e_0, writes=true
+          store %e, %z
+          yield
+        }
+        yield
+      }
+      return
+    }
+
+The second loop over a row has it in the nearest cache, so memory has nothing to do; what it brings now is
+what the next round begins with, and what it stores to. Rows that follow each other in memory are found by the
+machine's own prefetchers, rows that are `num_programs` apart are not. Where the next round reads is computed
+as this round computed its own address, from the next index, or from what the loop hands on. Rows of a kernel
+without a loop around them are prefetched by the schedule.
+
+Requires: level placed; loops that read the same have been fused. Keeps: all results; every effect and its
+order.
+"""
+
+from __future__ import annotations
+
+from blocklang.analysis.index_steps import IndexSteps
+from blocklang.ir.builder import Builder
+from blocklang.ir.core import Kernel, Operation, Region, Value
+from blocklang.ir.rewriting import clone_operation
+from blocklang.ops.control import For, If
+from blocklang.ops.creation import Constant
+from blocklang.ops.elementwise import Add, Maximum, Minimum
+from blocklang.ops.memory import Load, Offset, Store, pointee
+from blocklang.ops.tile import Lanes, Prefetch
+from blocklang.passes.schedule import PREFETCH_BYTES
+
+
+def prefetch_rounds(kernel: Kernel) -> None:
+    """Add the requests of a placed kernel's `for` loops, in place."""
+    assert kernel.level == "placed"
+    for loop in [op for op in kernel.walk() if isinstance(op, For)]:
+        _Rounds(loop).run()
+
+
+class _Rounds:
+    """The loops over lanes of one round, and what of it is known of the next."""
+
+    def __init__(self, loop: For) -> None:
+        self.loop = loop
+        self.steps = IndexSteps()
+        self.seen: dict[tuple[Value, ...], int] = {}
+
+    def run(self) -> None:
+        for lanes in _rows(self.loop.body):
+            accesses = self.rows_of(lanes)
+            again = [load for load in accesses if isinstance(load, Load) and self.is_read_again(load, lanes)]
+            if again:
+                following = _Following(self.loop, Builder.before_op(lanes))
+                for op in accesses:
+                    if op in again or isinstance(op, Store):
+                        self.ask(op, lanes, following)
+
+    def is_read_again(self, load: Load, lanes: Lanes) -> bool:
+        """True for the second loop that goes through a row."""
+        place = self.place(load, lanes)
+        self.seen[place] = self.seen.get(place, 0) + 1
+        return self.seen[place] == 2 and _is_worth_asking(load, lanes)
+
+    def rows_of(self, lanes: Lanes) -> list[Load | Store]:
+        """The accesses of consecutive lanes, one for each row."""
+        found: dict[tuple[Value, ...], Load | Store] = {}
+        for op in lanes.body.ops:
+            if isinstance(op, (Load, Store)) and self.is_consecutive(op, lanes):
+                found.setdefault(self.place(op, lanes), op)
+        found.pop((), None)
+        return list(found.values())
+
+    def place(self, access: Load | Store, lanes: Lanes) -> tuple[Value, ...]:
+        """The values from outside of the loop over lanes that make an address; none if it is not made by
+        arithmetic alone.
+        """
+        needed = _needed(access.pointer, lanes.body)
+        if needed is None:
+            return ()
+        inside = {lanes.body.args[0], *(r for op in needed for r in op.results)}
+        used = [access.pointer, *(v for op in needed for v in op.operands)]
+        return tuple(dict.fromkeys(v for v in used if v not in inside))
+
+    def is_consecutive(self, access: Load | Store, lanes: Lanes) -> bool:
+        steps = [self.steps.of(op.offset, lanes.body.args[0]) for op in _offsets(access.pointer, lanes.body)]
+        return None not in steps and sum(s for s in steps if s) == 1
+
+    def ask(self, access: Load | Store, lanes: Lanes, following: _Following) -> None:
+        there = {value: following.of(value) for value in self.place(access, lanes)}
+        moved = {value: next for value, next in there.items() if next is not None and next is not value}
+        if None in there.values() or not moved:
+            return
+        inside = Builder.before_op(access)
+        for op in _needed(access.pointer, lanes.body) or ():
+            inside.insert(clone_operation(op, moved))
+        inside.create(Prefetch, moved[access.pointer], writes=isinstance(access, Store))
+
+
+class _Following:
+    """What values of a round are in the next one, computed in this one."""
+
+    def __init__(self, loop: For, builder: Builder) -> None:
+        self.loop = loop
+        self.builder = builder
+        self.moved: dict[Value, Value] = {}
+
+    def of(self, value: Value) -> Value | None:
+        """The value in the next round; `value` itself if it is the same, None if it is not known yet."""
+        needed = _needed(value, self.loop.body)
+        if needed is None:
+            return None
+        for source in dict.fromkeys([value, *(v for op in needed for v in op.operands)]):
+            if source in self.loop.body.args and not self.hand_on(source):
+                return None
+        for op in needed:
+            if op.result not in self.moved and any(v in self.moved for v in op.operands):
+                self.builder.insert(clone_operation(op, self.moved))
+        return self.moved.get(value, value)
+
+    def hand_on(self, argument: Value) -> bool:
+        """Find the loop's index, or a value that it carries, in the next round; False if that is made by more
+        than arithmetic.
+        """
+        position = self.loop.body.args.index(argument)
+        if argument in self.moved:
+            return True
+        if position == 0:
+            self.moved[argument] = self.builder.value(Add, argument, self.loop.step)
+            return True
+        carried = self.loop.body.ops[-1].operands[position - 1]
+        needed = _needed(carried, self.loop.body)
+        if needed is None:
+            return False
+        now: dict[Value, Value] = {}
+        for op in needed:
+            self.builder.insert(clone_operation(op, now))
+        self.moved[argument] = now.get(carried, carried)
+        return True
+
+
+def _needed(value: Value, region: Region) -> list[Operation] | None:
+    """The operations of a region and of those in it that compute `value`, in order; None if they are more
+    than arithmetic.
+    """
+    needed: dict[Operation, None] = {}
+    pending = [(value, False)]
+    while pending:
+        current, is_done = pending.pop()
+        op = current.defining_op
+        if op is None:
+            owner = current.owner.parent
+            if current.owner is not region and isinstance(owner, Operation) and region.encloses(owner):
+                return None  # of an inner loop
+            continue
+        if op in needed or not region.encloses(op):
+            continue
+        if op.effects or op.regions:
+            return None
+        if is_done:
+            needed[op] = None
+            continue
+        pending.append((current, True))
+        pending += [(v, False) for v in op.operands]
+    return list(needed)
+
+
+def _offsets(pointer: Value, region: Region) -> list[Offset]:
+    """The offsets that a region adds to a pointer."""
+    found: list[Offset] = []
+    while (op := pointer.defining_op) is not None and isinstance(op, Offset) and region.encloses(op):
+        found.append(op)
+        pointer = op.pointer
+    return found
+
+
+def _rows(region: Region) -> list[Lanes]:
+    """The loops over lanes that a region runs once, in order."""
+    found: list[Lanes] = []
+    for op in region.ops:
+        if isinstance(op, Lanes) and not op.general:
+            found.append(op)
+        elif isinstance(op, If):
+            found += [lanes for arm in op.regions for lanes in _rows(arm)]
+    return found
+
+
+def _is_worth_asking(load: Load, lanes: Lanes) -> bool:
+    extent = _most(lanes.high)
+    size = pointee(load.pointer.type).bytes
+    return extent is not None and PREFETCH_BYTES[0] <= extent * size <= PREFETCH_BYTES[1]
+
+
+def _most(value: Value) -> int | None:
+    """A constant that an index does not exceed."""
+    op = value.defining_op
+    match op:
+        case Constant():
+            return int(op.value)
+        case Minimum():
+            known = [n for v in op.operands if (n := _most(v)) is not None]
+            return min(known) if known else None
+        case Maximum():
+            both = [_most(v) for v in op.operands]
+            return max(n for n in both if n is not None) if None not in both else None
+    return None
