@@ -39,22 +39,24 @@ becomes
         (%row: i64):
         %first = mul %row, %n : i64
         %a = offset %p, %first : ptr<f32>
+        %v0 = add %row, %one : i64
+        %first_0 = mul %v0, %n : i64
+        %a_0 = offset %p, %first_0 : ptr<f32>
         %s = lanes %zero, %c512, width=32, combines=["sum"] : f32 {
           (%i: i64):
           %b = offset %a, %i : ptr<f32>
+          %b_0 = offset %a_0, %i : ptr<f32>
+          prefetch %b_0
           %x = load %b : f32
           yield %x
         }
         %c = offset %q, %first : ptr<f32>
-        %v0 = add %row, %one : i64
-        %first_0 = mul %v0, %n : i64
-        %a_0 = offset %p, %first_0 : ptr<f32>
-        %c_0 = offset %q, %first_0 : ptr<f32>
+        %v1 = add %row, %one : i64
+        %first_1 = mul %v1, %n : i64
+        %c_0 = offset %q, %first_1 : ptr<f32>
         lanes %zero, %c512, width=32 {
           (%j: i64):
           %d = offset %a, %j : ptr<f32>
-          %d_0 = offset %a_0, %j : ptr<f32>
-          prefetch %d_0
           %y = load %d : f32
           %z = sub %y, %s : f32
           %e = offset %c, %j : ptr<f32>
@@ -68,11 +70,12 @@ becomes
       return
     }
 
-The second loop over a row has it in the nearest cache, so memory has nothing to do; what it brings now is
-what the next round begins with, and what it stores to. Rows that follow each other in memory are found by the
-machine's own prefetchers, rows that are `num_programs` apart are not. Where the next round reads is computed
-as this round computed its own address, from the next index, or from what the loop hands on. Rows of a kernel
-without a loop around them are prefetched by the schedule.
+A row that is read twice was asked for by the round before, so memory has nothing to do meanwhile; what it
+brings now is what the next round begins with, and what it stores to. The loops share the requests evenly.
+Rows that follow each other in memory are found by the machine's own prefetchers, rows that are `num_programs`
+apart are not. Where the next round reads is computed as this round computed its own address, from the next
+index, or from what the loop hands on. Rows of a kernel without a loop around them are prefetched by the
+schedule.
 
 Requires: level placed; loops that read the same have been fused. Keeps: all results; every effect and its
 order.
@@ -91,6 +94,8 @@ from blocklang.ops.memory import Load, Offset, Store, pointee
 from blocklang.ops.tile import Lanes, Prefetch
 from blocklang.passes.schedule import PREFETCH_BYTES
 
+Place = tuple[Value, ...]
+
 
 def prefetch_rounds(kernel: Kernel) -> None:
     """Add the requests of a placed kernel's `for` loops, in place."""
@@ -105,34 +110,44 @@ class _Rounds:
     def __init__(self, loop: For) -> None:
         self.loop = loop
         self.steps = IndexSteps()
-        self.seen: dict[tuple[Value, ...], int] = {}
 
     def run(self) -> None:
-        for lanes in _rows(self.loop.body):
-            accesses = self.rows_of(lanes)
-            again = [load for load in accesses if isinstance(load, Load) and self.is_read_again(load, lanes)]
-            if again:
-                following = _Following(self.loop, Builder.before_op(lanes))
-                for op in accesses:
-                    if op in again or isinstance(op, Store):
-                        self.ask(op, lanes, following)
+        for lanes, accesses in self.requests().items():
+            following = _Following(self.loop, Builder.before_op(lanes))
+            for access in accesses:
+                self.ask(access, lanes, following)
 
-    def is_read_again(self, load: Load, lanes: Lanes) -> bool:
-        """True for the second loop that goes through a row."""
-        place = self.place(load, lanes)
-        self.seen[place] = self.seen.get(place, 0) + 1
-        return self.seen[place] == 2 and _is_worth_asking(load, lanes)
+    def requests(self) -> dict[Lanes, list[Load | Store]]:
+        """The accesses whose next round each loop asks for: of what two loops read, and of what is stored
+        beside that. Of both loops that read a row the one asks that has less to ask for, or the later one.
+        """
+        readers: dict[Place, list[tuple[Lanes, Load]]] = {}
+        wanted: dict[Lanes, list[Load | Store]] = {}
+        for lanes in _rows(self.loop.body):
+            wanted[lanes] = []
+            for access in self.rows_of(lanes):
+                if not _is_worth_asking(access, lanes):
+                    continue
+                if isinstance(access, Load):
+                    readers.setdefault(self.place(access, lanes), []).append((lanes, access))
+                elif self.place(access, lanes) not in readers:
+                    wanted[lanes].append(access)
+        again = [found[:2] for found in readers.values() if len(found) > 1]
+        for (first, one), (second, other) in again:
+            lanes, load = (first, one) if len(wanted[first]) < len(wanted[second]) else (second, other)
+            wanted[lanes].append(load)
+        return wanted if again else {}
 
     def rows_of(self, lanes: Lanes) -> list[Load | Store]:
         """The accesses of consecutive lanes, one for each row."""
-        found: dict[tuple[Value, ...], Load | Store] = {}
+        found: dict[Place, Load | Store] = {}
         for op in lanes.body.ops:
             if isinstance(op, (Load, Store)) and self.is_consecutive(op, lanes):
                 found.setdefault(self.place(op, lanes), op)
         found.pop((), None)
         return list(found.values())
 
-    def place(self, access: Load | Store, lanes: Lanes) -> tuple[Value, ...]:
+    def place(self, access: Load | Store, lanes: Lanes) -> Place:
         """The values from outside of the loop over lanes that make an address; none if it is not made by
         arithmetic alone.
         """
@@ -246,9 +261,9 @@ def _rows(region: Region) -> list[Lanes]:
     return found
 
 
-def _is_worth_asking(load: Load, lanes: Lanes) -> bool:
+def _is_worth_asking(access: Load | Store, lanes: Lanes) -> bool:
     extent = _most(lanes.high)
-    size = pointee(load.pointer.type).bytes
+    size = pointee(access.pointer.type).bytes
     return extent is not None and PREFETCH_BYTES[0] <= extent * size <= PREFETCH_BYTES[1]
 
 
