@@ -70,12 +70,12 @@ becomes
       return
     }
 
-A row that is read twice was asked for by the round before, so memory has nothing to do meanwhile; what it
+A row that two loops use was asked for by the round before, so memory has nothing to do meanwhile; what it
 brings now is what the next round begins with, and what it stores to. The loops share the requests evenly.
 Rows that follow each other in memory are found by the machine's own prefetchers, rows that are `num_programs`
 apart are not. Where the next round reads is computed as this round computed its own address, from the next
-index, or from what the loop hands on. Rows of a kernel without a loop around them are prefetched by the
-schedule.
+index, or from what the loop hands on. Without a loop around the rows the next round is the next program along
+axis 0, where the schedule, which sees rows of one axis and a known stride, asks for nothing.
 
 Requires: level placed; loops that read the same have been fused. Keeps: all results; every effect and its
 order.
@@ -87,8 +87,9 @@ from blocklang.analysis.index_steps import IndexSteps
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.rewriting import clone_operation
+from blocklang.ir.types import PointerType
 from blocklang.ops.control import For, If
-from blocklang.ops.creation import Constant
+from blocklang.ops.creation import Constant, ProgramId
 from blocklang.ops.elementwise import Add, Maximum, Minimum
 from blocklang.ops.memory import Load, Offset, Store, pointee
 from blocklang.ops.tile import Lanes, Prefetch
@@ -98,44 +99,55 @@ Place = tuple[Value, ...]
 
 
 def prefetch_rounds(kernel: Kernel) -> None:
-    """Add the requests of a placed kernel's `for` loops, in place."""
+    """Add the requests of a placed kernel's `for` loops and of its programs, in place."""
     assert kernel.level == "placed"
+    is_disjoint = kernel.attributes.get("alias", "unknown") == "disjoint"
     for loop in [op for op in kernel.walk() if isinstance(op, For)]:
-        _Rounds(loop).run()
+        _Rounds(loop.body, loop, is_disjoint=is_disjoint).run()
+    if not any(isinstance(op, Lanes) and op.prefetch for op in kernel.walk()):
+        _Rounds(kernel.body, None, is_disjoint=is_disjoint).run()
 
 
 class _Rounds:
-    """The loops over lanes of one round, and what of it is known of the next."""
+    """The loops over lanes of one round of a loop, or of a program where there is no loop."""
 
-    def __init__(self, loop: For) -> None:
+    def __init__(self, body: Region, loop: For | None, *, is_disjoint: bool) -> None:
+        self.body = body
         self.loop = loop
+        self.is_disjoint = is_disjoint
         self.steps = IndexSteps()
 
     def run(self) -> None:
         for lanes, accesses in self.requests().items():
-            following = _Following(self.loop, Builder.before_op(lanes))
+            following = _Following(self.body, self.loop, Builder.before_op(lanes))
             for access in accesses:
                 self.ask(access, lanes, following)
 
     def requests(self) -> dict[Lanes, list[Load | Store]]:
-        """The accesses whose next round each loop asks for: of what two loops read, and of what is stored
-        beside that. Of both loops that read a row the one asks that has less to ask for, or the later one.
+        """The accesses whose next round each loop asks for: of what one loop reads and another one reads or
+        stores to, and of what else is stored. Of both loops the one asks that has less to ask for, or the
+        later one. Where arguments may be one array, what is stored to the same place of another one is taken
+        for what was read.
         """
-        readers: dict[Place, list[tuple[Lanes, Load]]] = {}
+        users: dict[Place, list[tuple[Lanes, Load | Store]]] = {}
         wanted: dict[Lanes, list[Load | Store]] = {}
-        for lanes in _rows(self.loop.body):
+        for lanes in _rows(self.body):
             wanted[lanes] = []
             for access in self.rows_of(lanes):
                 if not _is_worth_asking(access, lanes):
                     continue
-                if isinstance(access, Load):
-                    readers.setdefault(self.place(access, lanes), []).append((lanes, access))
-                elif self.place(access, lanes) not in readers:
+                place = self.place(access, lanes)
+                if isinstance(access, Store) and not self.is_disjoint:
+                    row = _without_array(place)
+                    place = next((other for other in users if _without_array(other) == row), place)
+                if isinstance(access, Load) or place in users:
+                    users.setdefault(place, []).append((lanes, access))
+                else:
                     wanted[lanes].append(access)
-        again = [found[:2] for found in readers.values() if len(found) > 1]
+        again = [found[:2] for found in users.values() if len(found) > 1]
         for (first, one), (second, other) in again:
-            lanes, load = (first, one) if len(wanted[first]) < len(wanted[second]) else (second, other)
-            wanted[lanes].append(load)
+            lanes, access = (first, one) if len(wanted[first]) < len(wanted[second]) else (second, other)
+            wanted[lanes].append(access)
         return wanted if again else {}
 
     def rows_of(self, lanes: Lanes) -> list[Load | Store]:
@@ -176,36 +188,44 @@ class _Rounds:
 class _Following:
     """What values of a round are in the next one, computed in this one."""
 
-    def __init__(self, loop: For, builder: Builder) -> None:
+    def __init__(self, body: Region, loop: For | None, builder: Builder) -> None:
+        self.body = body
         self.loop = loop
         self.builder = builder
         self.moved: dict[Value, Value] = {}
 
     def of(self, value: Value) -> Value | None:
         """The value in the next round; `value` itself if it is the same, None if it is not known yet."""
-        needed = _needed(value, self.loop.body)
+        needed = _needed(value, self.body)
         if needed is None:
             return None
-        for source in dict.fromkeys([value, *(v for op in needed for v in op.operands)]):
-            if source in self.loop.body.args and not self.hand_on(source):
-                return None
+        sources = dict.fromkeys([value, *(v for op in needed for v in op.operands)])
+        if self.loop is not None and not all(
+            self.hand_on(v, self.loop) for v in sources if v in self.body.args
+        ):
+            return None
         for op in needed:
-            if op.result not in self.moved and any(v in self.moved for v in op.operands):
+            if op.result in self.moved:
+                continue
+            if self.loop is None and isinstance(op, ProgramId) and op.axis == 0:
+                one = self.builder.value(Constant, value=1, result_types=[op.result.type])
+                self.moved[op.result] = self.builder.value(Add, op.result, one)
+            elif any(v in self.moved for v in op.operands):
                 self.builder.insert(clone_operation(op, self.moved))
         return self.moved.get(value, value)
 
-    def hand_on(self, argument: Value) -> bool:
+    def hand_on(self, argument: Value, loop: For) -> bool:
         """Find the loop's index, or a value that it carries, in the next round; False if that is made by more
         than arithmetic.
         """
-        position = self.loop.body.args.index(argument)
+        position = self.body.args.index(argument)
         if argument in self.moved:
             return True
         if position == 0:
-            self.moved[argument] = self.builder.value(Add, argument, self.loop.step)
+            self.moved[argument] = self.builder.value(Add, argument, loop.step)
             return True
-        carried = self.loop.body.ops[-1].operands[position - 1]
-        needed = _needed(carried, self.loop.body)
+        carried = self.body.ops[-1].operands[position - 1]
+        needed = _needed(carried, self.body)
         if needed is None:
             return False
         now: dict[Value, Value] = {}
@@ -248,6 +268,18 @@ def _offsets(pointer: Value, region: Region) -> list[Offset]:
         found.append(op)
         pointer = op.pointer
     return found
+
+
+def _without_array(place: Place) -> Place:
+    """What is added to the arguments that a place is counted from."""
+    added: list[Value] = []
+    for value in place:
+        while isinstance(op := value.defining_op, Offset):
+            added.append(op.offset)
+            value = op.pointer
+        if not isinstance(value.type, PointerType):
+            added.append(value)
+    return tuple(added)
 
 
 def _rows(region: Region) -> list[Lanes]:
