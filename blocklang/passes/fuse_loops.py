@@ -72,6 +72,8 @@ from blocklang.passes.eliminate_common_subexpressions import attribute_key
 _ACCESSES = frozenset({Effect.READ, Effect.WRITE, Effect.READ_BUFFER, Effect.WRITE_BUFFER})
 # Memory streams of one loop: each is an address that a register holds and that a prefetcher follows.
 MOST_STREAMS = 8
+MOST_FOLDS = 4  # partial results of each take two registers or more
+MOST_PASSED = 32  # operations that a loop moves up past: compile time stays linear
 
 
 def fuse_loops(kernel: Kernel) -> None:
@@ -189,12 +191,10 @@ class _Pair:
 
     def may_fuse(self, *, is_disjoint: bool) -> bool:
         """True if lane by lane is as good as one loop after the other, and saves reading something."""
-        return (
-            _agree(self.first, self.second)
-            and self._may_interleave(is_disjoint=is_disjoint)
-            and bool(self._streams(self.first) & self._streams(self.second))
-            and len(self._streams(self.first) | self._streams(self.second)) <= MOST_STREAMS
-        )
+        one, other = self._streams(self.first), self._streams(self.second)
+        if one.isdisjoint(other) or len(one | other) > MOST_STREAMS:
+            return False
+        return self._may_interleave(is_disjoint=is_disjoint)
 
     def _may_interleave(self, *, is_disjoint: bool) -> bool:
         one, other = self.touched
@@ -314,6 +314,8 @@ def _agree(first: Lanes, second: Lanes) -> bool:
     """True if both loops visit the same lanes, and fold and store them in ways that one loop can."""
     if first.low is not second.low or first.high is not second.high:
         return False
+    if len(first.results) + len(second.results) > MOST_FOLDS:
+        return False
     folds = [loop for loop in (first, second) if loop.combines]
     if len(folds) == 2 and (first.extent != second.extent or bool(first.pads) != bool(second.pads)):
         return False
@@ -351,20 +353,27 @@ class _Fuser:
     def __init__(self, region: Region, *, is_disjoint: bool) -> None:
         self.region = region
         self.is_disjoint = is_disjoint
+        self.fusible: dict[Operation, bool] = {}
+        self.touches: dict[Operation, _Touched] = {}
 
     def run(self) -> None:
         for op in list(self.region.ops):
-            if _is_fusible(op):
-                assert isinstance(op, Lanes)
+            if isinstance(op, Lanes) and self.is_fusible(op):
                 self.move_up(op)
 
     def move_up(self, loop: Lanes) -> None:
         """Fuse a loop with the nearest one above that shares what it reads, if it may move there."""
         needed = set(_operands_from_outside(loop))
         moving: list[Operation] = []  # what the loop needs, from the last to the first
-        touched = _touched(loop)
-        for op in reversed(self.region.ops[: self.region.index_of(loop)]):
-            if isinstance(op, Lanes) and _is_fusible(op) and needed.isdisjoint(op.results):
+        touched = self.touched(loop)
+        position = self.region.index_of(loop)
+        for op in reversed(self.region.ops[max(position - MOST_PASSED, 0) : position]):
+            if (
+                isinstance(op, Lanes)
+                and _agree(op, loop)
+                and needed.isdisjoint(op.results)
+                and self.is_fusible(op)
+            ):
                 pair = _Pair(op, loop)
                 if pair.may_fuse(is_disjoint=self.is_disjoint):
                     for needs in reversed(moving):
@@ -376,8 +385,18 @@ class _Fuser:
                     return
                 moving.append(op)
                 needed |= set(op.operands)
-            elif _touched(op).meets(touched, is_disjoint=self.is_disjoint):
+            elif (op.effects or op.regions) and self.touched(op).meets(touched, is_disjoint=self.is_disjoint):
                 return
+
+    def is_fusible(self, op: Operation) -> bool:
+        if op not in self.fusible:
+            self.fusible[op] = _is_fusible(op)
+        return self.fusible[op]
+
+    def touched(self, op: Operation) -> _Touched:
+        if op not in self.touches:
+            self.touches[op] = _touched(op)
+        return self.touches[op]
 
 
 def _operands_from_outside(loop: Lanes) -> list[Value]:
