@@ -9,7 +9,7 @@ crosses blocks would be widened and narrowed by every comparison and selection.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from blocklang.codegen.emitter import Phi, llvm_type, splat_constant, vector_of
@@ -18,7 +18,7 @@ from blocklang.ir.core import Operation, Region, Value
 from blocklang.ir.types import I1, PointerType, ScalarType, Type
 from blocklang.ops.control import For, If, While
 from blocklang.ops.creation import Constant
-from blocklang.ops.elementwise import FUNCTIONS, Div, Elementwise, IntegerDiv, Rem
+from blocklang.ops.elementwise import FUNCTIONS, And, Div, Elementwise, IntegerDiv, Rem
 
 if TYPE_CHECKING:
     from blocklang.codegen.lanes import LaneEmitter
@@ -70,7 +70,9 @@ def divergent_while(emitter: RegionEmitter, op: While) -> None:
     """Until no lane's condition holds.
 
     What a lane hands on when it leaves is found again in every later round if the first region only
-    computes; otherwise it is kept aside.
+    computes; otherwise it is kept aside. What is one number for all lanes that are left is a scalar, also
+    where lanes that leave keep it: each takes it along in its last round. A part of the condition that is one
+    for all lanes ends the loop, and is no part of a mask.
     """
     emit, lanes = emitter.emit, emitter.lanes
     mask = _CarriedMask(emitter, [v.type for v in op.inits])
@@ -78,45 +80,94 @@ def divergent_while(emitter: RegionEmitter, op: While) -> None:
         o.is_terminator or (isinstance(o, (Elementwise, Constant)) and not o.effects) for o in op.before.ops
     )
     handed_on = _handed_on(op) if recomputes else set(op.before.args)
-    shared = _shared(emitter, op, handed_on)
+    shared = _shared(emitter, op, handed_on - _passed_as_it_is(op) if recomputes else handed_on)
+    taken_along = shared & handed_on
     widths = [0 if arg in shared else lanes.width for arg in op.before.args]
     inits = [_held(lanes, emitter.values[v], w) for v, w in zip(op.inits, widths, strict=True)]
+    ends = {
+        arg: lanes.vector(emitter.values[v])
+        for arg, v in zip(op.before.args, op.inits, strict=True)
+        if arg in taken_along
+    }
     header, body, done = emit.new_block("while"), emit.new_block("body"), emit.new_block("done")
     start, before = mask.start(lanes.live), emit.block
     emit.branch(header)
     emit.start(header)
-    mask.phi = emit.phi(mask.kind, [(start, before)])
+    mask.open(start, before)
     phis = [emit.phi(llvm_type(x.type, x.width), [(x.text, before)]) for x in inits]
     carried = [Lane(p.name, x.type, x.width) for p, x in zip(phis, inits, strict=True)]
+    taken = {arg: emit.phi(llvm_type(arg.type, lanes.width), [(x, before)]) for arg, x in ends.items()}
     kept = (
         []
         if recomputes
         else [emit.phi(llvm_type(v.type, lanes.width), [("zeroinitializer", before)]) for v in op.outputs]
     )
-    live = mask.lanes(mask.phi.name)
+    live = mask.live()
     inner = emitter.nested(live=live)
     emitter.values.update(zip(op.before.args, carried, strict=True))
     condition, *handed = inner.region(op.before)
     passed = [v if v.is_uniform and not kept else _held(lanes, v, lanes.width) for v in handed]
     if kept:
         passed = [_select(emitter, live, v.type, v.text, k.name) for v, k in zip(passed, kept, strict=True)]
-    going = mask.narrowed(Lane(lanes.vector(condition), I1, lanes.width))
+    common, own = _parts_of_condition(emitter, op)
+    going = mask.narrowed(lanes, own or [condition])
     still = mask.lanes(going)
-    emit.branch_if(_any(emitter, still), body, done)
+    goes_on = mask.any(going)
+    for part in common if own else []:
+        goes_on = emit.op(f"and i1 {goes_on}, {part.text}")
+    emit.branch_if(goes_on, body, done)
     emit.start(body)
     emitter.values.update(zip(op.after.args, passed, strict=True))
     inner = emitter.nested(live=still)
     results = inner.region(op.after)
     yielded = [_held(inner.lanes, v, w) for v, w in zip(results, widths, strict=True)]
     for arg, phi, old, new in zip(op.before.args, phis, carried, yielded, strict=True):
-        chosen = _select(emitter, still, old.type, new.text, old.text) if arg in handed_on else new
-        phi.add(chosen.text, emit.block)
+        keeps = arg in handed_on and arg not in taken_along
+        chosen = mask.select(going, old.type, new.text, old.text) if keeps else new.text
+        if arg in taken:
+            taken[arg].add(mask.select(going, new.type, lanes.vector(new), taken[arg].name), emit.block)
+        phi.add(chosen, emit.block)
     for k, v in zip(kept, passed, strict=not recomputes):
         k.add(v.text, emit.block)
-    mask.phi.add(going, emit.block)
+    mask.add(going, emit.block)
     emit.branch(header)
     emit.start(done)
-    emitter.values.update(zip(op.outputs, passed, strict=True))
+    handed_values = op.before.ops[-1].segment("values")
+    for output, value, lane in zip(op.outputs, handed_values, passed, strict=True):
+        at_end = taken.get(value)
+        emitter.values[output] = Lane(at_end.name, lane.type, lanes.width) if at_end is not None else lane
+
+
+def _parts_of_condition(emitter: RegionEmitter, op: While) -> tuple[list[Lane], list[Lane]]:
+    """What a loop's condition is a conjunction of: parts that are one for all lanes, and others."""
+    stack = [op.before.ops[-1].operands[0]]
+    common: list[Lane] = []
+    own: list[Lane] = []
+    while stack:
+        value = stack.pop()
+        inner = value.defining_op
+        if isinstance(inner, And) and inner.parent is op.before:
+            stack += [inner.rhs, inner.lhs]
+            continue
+        lane = emitter.values[value]
+        (common if lane.is_uniform else own).append(lane)
+    return common, own
+
+
+def _passed_as_it_is(op: While) -> set[Value]:
+    """What the loop carries and hands on only as it is: no other value that it hands on depends on it."""
+    handed = op.before.ops[-1].segment("values")
+    mixed: set[Value] = set()
+    stack = [
+        operand for v in handed if (o := v.defining_op) and o.parent is op.before for operand in o.operands
+    ]
+    while stack:
+        value = stack.pop()
+        inner = value.defining_op
+        if value not in mixed:
+            mixed.add(value)
+            stack += inner.operands if inner is not None and inner.parent is op.before else []
+    return {arg for arg in op.before.args if arg not in mixed}
 
 
 def _held(lanes: LaneEmitter, value: Lane, width: int) -> Lane:
@@ -202,12 +253,12 @@ def divergent_for(emitter: RegionEmitter, op: For) -> None:
     before = emit.block
     emit.branch(header)
     emit.start(header)
-    mask.phi = emit.phi(mask.kind, [(start, before)])
+    mask.open(start, before)
     index, left = emit.phi(kind, [(first, before)]), emit.phi(kind, [(distance, before)])
     phis = [emit.phi(llvm_type(v.type, width), [(x, before)]) for v, x in zip(op.inits, inits, strict=True)]
     carried = [Lane(p.name, v.type, width) for p, v in zip(phis, op.inits, strict=True)]
-    live = mask.lanes(mask.phi.name)
-    emit.branch_if(_any(emitter, live), body, done)
+    live = mask.live()
+    emit.branch_if(mask.any([phi.name for phi in mask.phis]), body, done)
     emit.start(body)
     emitter.values.update(zip(op.body.args, [Lane(index.name, index_type, width), *carried], strict=True))
     inner = emitter.nested(live=live)
@@ -215,7 +266,7 @@ def divergent_for(emitter: RegionEmitter, op: For) -> None:
     for phi, old, new in zip(phis, carried, yielded, strict=True):
         phi.add(_select(emitter, live, old.type, new, old.text).text, emit.block)
     more = Lane(emit.op(f"icmp ugt {kind} {left.name}, {size}"), I1, width)
-    mask.phi.add(mask.narrowed(more), emit.block)
+    mask.add(mask.narrowed(lanes, [more]), emit.block)
     index.add(emit.op(f"add {kind} {index.name}, {step}"), emit.block)
     left.add(emit.op(f"sub {kind} {left.name}, {size}"), emit.block)
     emit.branch(header)
@@ -224,7 +275,9 @@ def divergent_for(emitter: RegionEmitter, op: For) -> None:
 
 
 class _CarriedMask:
-    """A mask that a loop carries: -1 in the lanes where it holds, else 0."""
+    """A mask that a loop carries. Where the machine has registers for masks, in pieces of bits, one for each
+    register of lanes; or else as one vector of -1 in the lanes where it holds and 0 in the others.
+    """
 
     def __init__(self, emitter: RegionEmitter, types: Sequence[Type]) -> None:
         self.emitter = emitter
@@ -238,26 +291,93 @@ class _CarriedMask:
             ),
             default=32,
         )
-        self.scalar = f"i{max(bits, 8)}"
-        self.kind = vector_of(self.scalar, self.width)
-        self.phi: Phi | None = None
+        self.bits = max(bits, 8)
+        vector_bytes = emitter.lanes.target.vector_bytes
+        self.has_bits = vector_bytes >= 64
+        self.lanes_each = min(vector_bytes * 8 // self.bits, self.width) if self.has_bits else self.width
+        self.kind = vector_of("i1" if self.has_bits else f"i{self.bits}", self.lanes_each)
+        self.phis: list[Phi] = []
 
-    def start(self, live: Lane | None) -> str:
-        if live is None:
-            return splat_constant(self.scalar, "-1", self.width)
-        return self._wide(live)
+    def open(self, start: list[str], before: str) -> None:
+        """Begin the loop's first block."""
+        self.phis = [self.emit.phi(self.kind, [(piece, before)]) for piece in start]
 
-    def _wide(self, mask: Lane) -> str:
+    def add(self, pieces: list[str], block: str) -> None:
+        """What the loop carries on from a block."""
+        for phi, piece in zip(self.phis, pieces, strict=True):
+            phi.add(piece, block)
+
+    def start(self, live: Lane | None) -> list[str]:
+        if live is not None:
+            return self._pieces(self.emitter.lanes.vector(live))
+        scalar, one = ("i1", "true") if self.has_bits else (f"i{self.bits}", "-1")
+        return [splat_constant(scalar, one, self.lanes_each)] * (self.width // self.lanes_each)
+
+    def _pieces(self, mask: str) -> list[str]:
         narrow = vector_of("i1", self.width)
-        return self.emit.op(f"sext {narrow} {self.emitter.lanes.vector(mask)} to {self.kind}")
+        if not self.has_bits:
+            return [self.emit.op(f"sext {narrow} {mask} to {self.kind}")]
+        if self.lanes_each == self.width:
+            return [mask]
+        return [self._picked(mask, mask, narrow, first, self.lanes_each) for first in self._firsts()]
 
-    def narrowed(self, mask: Lane) -> str:
-        """The carried mask, where `mask` holds too."""
-        assert self.phi is not None
-        return self.emit.op(f"and {self.kind} {self.phi.name}, {self._wide(mask)}")
+    def _firsts(self) -> range:
+        return range(0, self.width, self.lanes_each)
 
-    def lanes(self, text: str) -> Lane:
-        return Lane(self.emit.op(f"icmp slt {self.kind} {text}, zeroinitializer"), I1, self.width)
+    def _picked(self, a: str, b: str, kind: str, first: int, count: int) -> str:
+        picks = ", ".join(f"i32 {lane}" for lane in range(first, first + count))
+        return self.emit.op(f"shufflevector {kind} {a}, {kind} {b}, <{count} x i32> <{picks}>")
+
+    def narrowed(self, lanes: LaneEmitter, masks: Sequence[Lane]) -> list[str]:
+        """The carried mask, where all of `masks` hold too."""
+        found = [phi.name for phi in self.phis]
+        for mask in masks:
+            pieces = self._pieces(lanes.vector(mask))
+            found = [
+                self.emit.op(f"and {self.kind} {one}, {piece}")
+                for one, piece in zip(found, pieces, strict=True)
+            ]
+        return found
+
+    def live(self) -> Lane:
+        """The lanes that have come into this round."""
+        return self.lanes([phi.name for phi in self.phis])
+
+    def lanes(self, pieces: list[str]) -> Lane:
+        if not self.has_bits:
+            text = self.emit.op(f"icmp slt {self.kind} {pieces[0]}, zeroinitializer")
+            return Lane(text, I1, self.width)
+        return Lane(self._joined(pieces, lambda lanes: vector_of("i1", lanes)), I1, self.width)
+
+    def select(self, pieces: list[str], type: Type, one: str, other: str) -> str:
+        """Lanes of `one` where the mask of these pieces holds, of `other` elsewhere."""
+        kind = llvm_type(type, self.width)
+        size = 64 if isinstance(type, PointerType) else type.bits if isinstance(type, ScalarType) else 0
+        if len(pieces) == 1 or size != self.bits:
+            return _select(self.emitter, self.lanes(pieces), type, one, other).text
+        narrow, chosen = llvm_type(type, self.lanes_each), []
+        for piece, first in zip(pieces, self._firsts(), strict=True):
+            a, b = (self._picked(x, x, kind, first, self.lanes_each) for x in (one, other))
+            chosen.append(self.emit.op(f"select {self.kind} {piece}, {narrow} {a}, {narrow} {b}"))
+        return self._joined(chosen, lambda lanes: llvm_type(type, lanes))
+
+    def _joined(self, pieces: list[str], kind: Callable[[int], str]) -> str:
+        count = self.lanes_each
+        while len(pieces) > 1:
+            pairs = zip(pieces[::2], pieces[1::2], strict=True)
+            pieces = [self._picked(low, high, kind(count), 0, 2 * count) for low, high in pairs]
+            count *= 2
+        return pieces[0]
+
+    def any(self, pieces: list[str]) -> str:
+        """Whether the mask of these pieces holds in any lane."""
+        if not self.has_bits:
+            return _any(self.emitter, self.lanes(pieces))
+        some, *others = pieces
+        for piece in others:
+            some = self.emit.op(f"or {self.kind} {some}, {piece}")
+        whole = f"i{self.lanes_each}"
+        return self.emit.op(f"icmp ne {whole} {self.emit.op(f'bitcast {self.kind} {some} to {whole}')}, 0")
 
 
 def _any(emitter: RegionEmitter, mask: Lane) -> str:

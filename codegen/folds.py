@@ -292,9 +292,18 @@ class Fold:
                 ]
             else:
                 folded = [emit.op(f"add {kind} {scalars[0]}, {emit.op(f'mul {kind} {pads[0]}, {narrow}')}")]
+        elif self._changes_only_nan(pads[0]):
+            unordered = emit.op(f"fcmp uno {kind} {scalars[0]}, {scalars[0]}")
+            folded = [self.context(0).select(unordered, element, pads[0], scalars[0])]
         else:
             folded = self.combine_lanes(0, scalars, pads)
         return [
             self.context(0).select(some, t, f, s)
             for t, f, s in zip(self.accumulator_types(), folded, scalars, strict=True)
         ]
+
+    def _changes_only_nan(self, pad: str) -> bool:
+        """True for the infinity that no number gives way to in an extremum."""
+        if self.combine not in ("max", "min") or self.wide not in (F32, F64):
+            return False
+        return pad == constant_text(self.wide, float("-inf") if self.combine == "max" else float("inf"))

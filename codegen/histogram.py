@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from blocklang.codegen.emitter import vector_of
+from blocklang.codegen.emitter import llvm_scalar, vector_of
 from blocklang.codegen.loops import RegionEmitter
 from blocklang.ir.core import Operation
 from blocklang.ops.order import HistogramBuffer
 
 UNROLL = 8
-SIZE = 4  # bytes of a number and of a count
+SIZE = 4  # bytes of a count
 
 
 def histogram_buffer(emitter: RegionEmitter, op: Operation) -> None:
@@ -26,6 +26,8 @@ def histogram_buffer(emitter: RegionEmitter, op: Operation) -> None:
     extent, bins = op.source.type.numel, op.output.type.numel
     width = emitter.lanes.target.vector_bytes // SIZE
     kind = vector_of("i32", width)
+    number_type = op.source.type.element
+    scalar = llvm_scalar(number_type)
 
     # Vectors may reach past the end of a buffer: there is room for one.
     def clear(i: str) -> None:
@@ -34,8 +36,9 @@ def histogram_buffer(emitter: RegionEmitter, op: Operation) -> None:
     emitter.counted("0", str(count * entries), width, clear)
 
     def add_one(i: str, table: int) -> None:
-        number = emit.op(f"load i32, ptr {_at(emitter, source, i)}, align {SIZE}")
-        place = _at(emitter, tables, emit.add(emit.op(f"zext i32 {number} to i64"), table * entries))
+        place = emit.offset(source, emit.mul(i, number_type.bytes))
+        number = emit.op(f"load {scalar}, ptr {place}, align {number_type.bytes}")
+        place = _at(emitter, tables, emit.add(emit.op(f"zext {scalar} {number} to i64"), table * entries))
         counted = emit.op(f"load i32, ptr {place}, align {SIZE}")
         emit.do(f"store i32 {emit.op(f'add i32 {counted}, 1')}, ptr {place}, align {SIZE}")
 

@@ -23,7 +23,7 @@ from blocklang.ir.types import I1, I64, U8, PointerType, ScalarType, Type, eleme
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import Add, And, Cast, Div, Elementwise, IntegerDiv, Mul, Or, Rem, Sub
 from blocklang.ops.memory import Load, Offset, Store
-from blocklang.ops.tile import BufferOp, InBounds, Memory, Part, Read, View, Write
+from blocklang.ops.tile import BufferOp, InBounds, Memory, Part, Prefetch, Read, View, Write
 from blocklang.target import Target
 
 CACHE_LINE = 64
@@ -147,6 +147,8 @@ class LaneEmitter:
                 contiguous = pointer.step == str(memory_type(op.result.type).bytes)
                 mask = TRUE if contiguous or pointer.is_uniform or self.live is None else self.live
                 self.values[op.result] = self.load_lanes(pointer, op.result.type, mask, None)
+            case Prefetch():
+                self.ask_for(self.get(op.pointer), writes=op.writes)
             case Write():
                 pointer = self.buffer_pointer(op.buffer, op.indices)
                 self.store(pointer, self.get(op.value), self.write_mask(op, pointer), op)
@@ -361,7 +363,7 @@ class LaneEmitter:
         elif contiguous and is_true(mask):
             keyword = "load volatile" if volatile else "load"
             if self.prefetch:
-                self._prefetch(pointer.text, element.bytes)
+                self._prefetch(pointer.text, self.prefetch * element.bytes, element.bytes)
             text = self.emit.op(f"{keyword} {vector}, ptr {pointer.text}, align {align}")
         elif contiguous:
             text = self.masked_load(vector, pointer.text, align, self.vector(mask), passthru, element)
@@ -376,11 +378,23 @@ class LaneEmitter:
                 )
         return Lane(text, type, self.width)
 
-    def _prefetch(self, pointer: str, size: int) -> None:
-        """Ask for the lines that hold the lanes ahead. An address outside of all arrays does nothing."""
+    def ask_for(self, pointer: Lane, *, writes: bool) -> None:
+        """Ask for the lines of consecutive lanes; a last step of fewer lanes asks for nothing, nor do stores
+        past the caches.
+        """
+        assert isinstance(pointer.type, PointerType)
+        size = memory_type(pointer.type.element).bytes
+        if self.width and self.live is None and pointer.step == str(size) and not (writes and self.streams):
+            self._prefetch(pointer.text, 0, size, writes=writes)
+
+    def _prefetch(self, pointer: str, ahead: int, size: int, *, writes: bool = False) -> None:
+        """Ask for the lines that hold the lanes `ahead` bytes on. An address outside of all arrays does
+        nothing.
+        """
         for line in range(0, self.width * size, CACHE_LINE):
-            place = self.emit.offset(pointer, self.prefetch * size + line)
-            arguments = [("ptr", place), ("i32", "0"), ("i32", "3"), ("i32", "1")]  # read, near, data
+            place = self.emit.offset(pointer, ahead + line)
+            # to read or to write, near, data
+            arguments = [("ptr", place), ("i32", str(int(writes))), ("i32", "3"), ("i32", "1")]
             self.emit.call("void", "llvm.prefetch.p0", arguments)
 
     def masked_load(

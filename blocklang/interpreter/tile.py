@@ -111,6 +111,11 @@ def read(op: ops.Read, machine: Machine) -> Array:
         raise
 
 
+@evaluates(ops.Prefetch)
+def prefetch(op: ops.Prefetch, machine: Machine) -> None:
+    """Nothing: memory is as it was."""
+
+
 @evaluates(ops.Write)
 def write(op: ops.Write, machine: Machine) -> None:
     target: Buffer = machine[op.buffer]

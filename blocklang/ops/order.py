@@ -199,7 +199,9 @@ class HistogramBuffer(TileOperation):
 
     def verify_op(self) -> None:
         source, tables, output = self.source.type, self.tables.type, self.output.type
-        if {str(b.element) for b in (source, tables, output)} != {"i32"} or output.rank != 1:
-            raise ValueError("bins and counts are i32")
+        if {str(b.element) for b in (tables, output)} != {"i32"} or output.rank != 1:
+            raise ValueError("counts are i32")
+        if str(source.element) not in ("u16", "i32"):
+            raise ValueError("bins are u16 or i32")
         if source.rank != 1 or tables.rank != 2 or tables.shape[1] != output.shape[0] + 1:
             raise ValueError("a table has one bin more than the output")

@@ -14,7 +14,7 @@ from __future__ import annotations
 from blocklang.ir.core import Operation
 from blocklang.ir.declaration import Effect, attribute, operand, operation, region, result
 from blocklang.ir.types import I1, I64, BlockType, BufferType, element_type, with_shape
-from blocklang.ops.constraints import Anything, Block, Buffer, Index, ScalarOrPointer
+from blocklang.ops.constraints import Anything, Block, Buffer, Index, Pointer, ScalarOrPointer
 from blocklang.ops.control import Yield
 from blocklang.ops.reduction import COMBINES
 
@@ -166,6 +166,19 @@ class Write(TileOperation):
     def verify_op(self) -> None:
         if len(self.indices) != self.buffer.type.rank or self.value.type != self.buffer.type.element:
             raise ValueError("a write needs one index per axis and a value of the element type")
+
+
+@operation("prefetch")
+class Prefetch(TileOperation):
+    """Ask for the memory at an address, which need not be one: it changes nothing but time. Of lanes, only
+    those at consecutive addresses are asked for. `writes` says that it will be stored to.
+
+    prefetch %q
+    """
+
+    pointer = operand(Pointer)
+    writes = attribute(bool, default=False)
+    levels = PLACED
 
 
 @operation("view")

@@ -64,6 +64,7 @@ from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.rewriting import clone_operation
 from blocklang.ir.types import I1, I32, PointerType, element_type
 from blocklang.ops.atomics import AtomicCas, AtomicRmw
+from blocklang.ops.control import If
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import And, Cast, Elementwise, Maximum, Minimum, Select
 from blocklang.ops.memory import Load, Store
@@ -293,6 +294,7 @@ def _readers_agree(loop: Operation, bounds: Bounds, candidates: dict[Operation, 
     """True if every reader of a buffer that `loop` writes reads only inside the same bounds, at its own
     index.
     """
+    is_lasting = not any(_is_repeated(value) for value in bounds)
     for op in loop.regions[0].walk():
         if not isinstance(op, Write):
             continue
@@ -306,6 +308,8 @@ def _readers_agree(loop: Operation, bounds: Bounds, candidates: dict[Operation, 
                     return False
                 continue
             reader = user.parent_op
+            if isinstance(user, Write) and is_lasting:  # what nobody reads may be written or not
+                continue
             if (
                 not isinstance(user, (Read, Write))
                 or reader is None
@@ -315,6 +319,17 @@ def _readers_agree(loop: Operation, bounds: Bounds, candidates: dict[Operation, 
             if user.indices[-1] is not reader.regions[0].args[0]:
                 return False
     return True
+
+
+def _is_repeated(value: Value) -> bool:
+    """True if the value may be another one each time that the place of its definition is passed."""
+    owner = value.owner
+    region = owner if isinstance(owner, Region) else owner.parent
+    while region is not None and isinstance(region.parent, Operation):
+        if not isinstance(region.parent, If):
+            return True
+        region = region.parent.parent
+    return False
 
 
 def _settle(candidates: dict[Operation, set[Bounds]]) -> None:

@@ -23,6 +23,7 @@ from blocklang.passes.eliminate_common_subexpressions import eliminate_common_su
 from blocklang.passes.eliminate_dead_code import eliminate_dead_code
 from blocklang.passes.expand_maths import expand_maths
 from blocklang.passes.fuse_accumulators import fuse_accumulators
+from blocklang.passes.fuse_loops import fuse_loops
 from blocklang.passes.fuse_multiply_adds import fuse_multiply_adds
 from blocklang.passes.guard_accesses import guard_accesses
 from blocklang.passes.hoist_loop_invariants import hoist_loop_invariants
@@ -35,6 +36,7 @@ from blocklang.passes.part_lanes import part_lanes
 from blocklang.passes.place import place
 from blocklang.passes.plan_memory import plan_memory
 from blocklang.passes.poison_masked_lanes import poison_masked_lanes
+from blocklang.passes.prefetch_rounds import prefetch_rounds
 from blocklang.passes.schedule import Schedule, choose_schedule
 from blocklang.passes.split_folds import split_folds
 from blocklang.passes.split_pointers import split_pointers
@@ -114,7 +116,8 @@ PLACED_PASSES: tuple[Pass, ...] = (
         hoist_loop_invariants,
         "what lanes share leaves their loops, and can be reasoned about",
     ),
-    Pass("hoist_reads", hoist_reads, "and so does what they read from one place of a buffer"),
+    Pass("hoist_reads", hoist_reads, "and so does what they read from one place"),
+    Pass("hoist_what_is_read", hoist_loop_invariants, "with what is computed from it alone"),
     Pass("merge_uniform", eliminate_common_subexpressions, "loops compute the same addresses and bounds"),
     Pass(
         "guard_accesses",
@@ -133,7 +136,13 @@ PLACED_PASSES: tuple[Pass, ...] = (
     Pass("fold_placed", canonicalise, "recipes and narrowed masks fold"),
     Pass("merge_placed", eliminate_common_subexpressions, "recipes share constants and reductions"),
     Pass("hoist_placed", hoist_loop_invariants, "constants and uniform parts leave the loops"),
+    Pass(
+        "fuse_loops",
+        fuse_loops,
+        "what several loops read is read once; equal bounds are one value now",
+    ),
     Pass("clean_up", eliminate_dead_code, "masks and offsets that nobody reads any more"),
+    Pass("prefetch_rounds", prefetch_rounds, "which loop reads a row again is settled"),
     Pass(
         "memoise_packing",
         memoise_packing,

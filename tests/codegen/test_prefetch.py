@@ -26,6 +26,15 @@ def rows_in_turn(x_ptr, out_ptr, n_rows, N: tl.constexpr):  # type: ignore[no-un
         tl.store(out_ptr + row * N + lanes, x - tl.sum(x, 0))
 
 
+@jit
+def rows_by_index(x_ptr, out_ptr, index_ptr, n_rows, N: tl.constexpr):  # type: ignore[no-untyped-def]
+    lanes = tl.arange(0, N)
+    for i in range(tl.program_id(0), n_rows, tl.num_programs(0)):
+        row = tl.load(index_ptr + i).to(tl.int32)
+        x = tl.load(x_ptr + row * N + lanes)
+        tl.store(out_ptr + row * N + lanes, x - tl.sum(x, 0))
+
+
 def test_rows_that_are_read_again_ask_for_the_next() -> None:
     """One of the loops over a row, for each line of what a step reads: 32 floats."""
     compiled = compile_at(softmax, "x86-64-v3", BLOCK=1024)
@@ -39,8 +48,16 @@ def test_what_is_read_once_or_by_all_programs_is_not_asked_for() -> None:
     assert schedule.count("prefetching") == 1
 
 
-def test_the_next_round_of_a_loop_may_lie_anywhere() -> None:
-    assert "prefetch" not in compile_at(rows_in_turn, "x86-64-v3", N=1024).assembly
+def test_rows_that_a_round_reads_again_ask_for_the_next_round() -> None:
+    """What a step reads, in both versions of the loop that stores, and what it stores if not past the caches;
+    a round may lie anywhere.
+    """
+    assembly = compile_at(rows_in_turn, "x86-64-v3", N=1024).assembly
+    assert assembly.count("prefetch") == 3
+
+
+def test_rounds_whose_place_is_loaded_are_not_asked_for() -> None:
+    assert "prefetch" not in compile_at(rows_by_index, "x86-64-v3", N=1024).assembly
 
 
 def test_short_and_long_blocks_ask_for_nothing() -> None:

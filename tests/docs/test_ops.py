@@ -69,6 +69,7 @@ FREE_VALUES: dict[str, dict[str, str]] = {
     "contract": {"a": A, "b": B},
     "read": {"buf": "buffer<64x32xf32>", "i": "i64", "j": "i64"},
     "write": {"buf": "buffer<64x32xf32>", "v": "f32", "i": "i64", "j": "i64"},
+    "prefetch": {"q": "ptr<f32>"},
     "in_bounds": {"i": "i64", "lo": "i64", "hi": "i64"},
     "group": {"lo": "i64", "hi": "i64"},
     "lanes": {"lo": "i64", "hi": "i64", "b": "buffer<1000xf32>"},

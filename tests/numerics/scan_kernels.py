@@ -217,6 +217,35 @@ def divisors(x, y, gcds, depths, N: bl.constexpr):
 
 
 @bl.jit
+def triangle(n, limit):
+    """How many rounds it takes is one number for all that are left, and makes what decides who is."""
+    i, j = 0, 0
+    while j < n and i < limit:
+        j = j + i + 1
+        i += 1
+    return i, j
+
+
+@bl.jit
+def halvings(x, limit):
+    """Lanes of another size than what counts them."""
+    n = 0
+    while n < limit and x > 1.0:
+        x = x * 0.5
+        n += 1
+    return n
+
+
+@bl.jit
+def rounds(x, y, counts, sums, halved, limit, N: bl.constexpr):
+    i = tl.arange(0, N)
+    n, total = tl.map_elementwise(triangle, tl.load(x + i), limit)
+    tl.store(counts + i, n)
+    tl.store(sums + i, total)
+    tl.store(halved + i, tl.map_elementwise(halvings, tl.load(y + i), limit))
+
+
+@bl.jit
 def rotate_3(a, b, c, w0, w1, w2):
     return b, c, a, a * w0, b * w1, c * w2
 

@@ -286,7 +286,7 @@ def test_numbers_are_counted(name: str, extent: int, bins: int) -> None:
     assert_same_bits(out, histogram_reference(x, bins))
 
 
-@pytest.mark.parametrize("bins", [1, 2, 1000, 5000, 20000])
+@pytest.mark.parametrize("bins", [1, 2, 1000, 5000, 65535, 65536])  # of 16 bits, and of more
 def test_equal_numbers_are_counted(bins: int) -> None:
     x = np.full(5000, bins - 1, np.int32)
     out = launch_one(kernels.counted, (1,), x, Out((bins,), "int32"), N=5000, BINS=bins)

@@ -372,6 +372,22 @@ def test_loops_in_branches(extent: int) -> None:
         assert depth == expected
 
 
+@pytest.mark.parametrize("limit", [0, 7, 100])
+@pytest.mark.parametrize("extent", [1, 9, 77, 200])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rounds_that_lanes_have_in_common(extent: int, limit: int, dtype: str) -> None:
+    rng = np.random.default_rng(extent)
+    x = rng.integers(0, 90, extent).astype(np.int32)
+    y = (2.0 ** rng.uniform(-1, 20, extent)).astype(dtype)
+    outs = [Out((extent,), "int32") for _ in range(3)]
+    counts, sums, halved = launch_both(kernels.rounds, 1, x, y, *outs, limit, N=extent)
+    triangles = np.cumsum(np.arange(101))
+    expected = np.minimum(np.searchsorted(triangles, x), limit)
+    assert counts.tolist() == expected.tolist()
+    assert sums.tolist() == triangles[expected].tolist()
+    assert halved.tolist() == np.minimum(np.ceil(np.log2(np.maximum(y, 1))), limit).tolist()
+
+
 @pytest.mark.parametrize("shape", [(1, 3), (5, 33), (4, 96)])
 def test_packs(shape: tuple[int, int]) -> None:
     x, w = random_numbers("int32", shape, 1), random_numbers("int32", shape, 2)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Operation, Value
-from blocklang.ir.types import I32, I64, SCALARS, BlockType, BufferType, ScalarType
+from blocklang.ir.types import I32, I64, SCALARS, U16, BlockType, BufferType, ScalarType
 from blocklang.ops.creation import Constant
 from blocklang.ops.elementwise import And, Bitcast, Cast, Compare, Maximum, Minimum, Select
 from blocklang.ops.order import Gather, Histogram, HistogramBuffer, Sort, SortBuffer, TopK, sorted_key_buffer
 from blocklang.ops.tile import Read, Write
 from blocklang.passes.placing.nests import Nests, identity_indices
 
-TABLES = 8  # private histograms: equal neighbours do not wait for each other's addition
+# Private histograms: equal neighbours do not wait for each other's addition. A byte costs 0.26 ns with 4
+# tables and 0.30 with 8; 0.25 and 0.21 where all bytes are alike.
+TABLES = 4
 TABLE_ENTRIES = 8192  # of all tables together: they stay in the first cache
 
 
@@ -50,7 +52,8 @@ def _sort(p: Nests, op: Sort | TopK, descending: bool) -> None:
 def _histogram(p: Nests, op: Histogram) -> None:
     """The lanes become numbers of bins first, `op.bins` for what is not counted."""
     shape, bins = op.source.type.shape, op.bins
-    numbers = p.buffer(BufferType(I32, shape), "bins")
+    kind = U16 if bins <= U16.maximum else I32  # less to write and to read again
+    numbers = p.buffer(BufferType(kind, shape), "bins")
     p.materialise_unaligned([v for v in (op.source, op.mask) if v is not None], shape)
     with p.nest(shape, p.copy_loop(op.source, shape)) as (nest, builder):
         at = identity_indices(1)
@@ -58,8 +61,8 @@ def _histogram(p: Nests, op: Histogram) -> None:
         counted = _is_below(builder, lane, bins)
         if op.mask is not None:
             counted = builder.value(And, counted, p.lane(builder, nest, op.mask, at))
-        number = lane if lane.type == I32 else builder.value(Cast, lane, result_types=[I32])
-        none = builder.value(Constant, value=bins, result_types=[I32])
+        number = lane if lane.type == kind else builder.value(Cast, lane, result_types=[kind])
+        none = builder.value(Constant, value=bins, result_types=[kind])
         builder.create(Write, numbers, builder.value(Select, counted, number, none), p.ssa(builder, nest, at))
     tables = p.buffer(BufferType(I32, (_table_count(shape[0], bins), bins + 1)), "tables")
     output = p.buffer(op.output.type, op.output.name or "histogram")
