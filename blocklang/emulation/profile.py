@@ -3,7 +3,8 @@
 A `Profile` collects launches that counted (`blocklang.abi.AccessCounts`); equal launches with equal counts
 are kept once, with their number. Its `to_dict()` is the JSON report.
 
-Not here: text for people (`table`), the model of time (`estimate`), and the launches themselves.
+Not here: text and pages for people (`table`, `page`), the model of time (`estimate`), and the launches
+themselves.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from typing import Any
 from blocklang.abi import AccessCounts, CountedAccess, SpaceUsage
 from blocklang.diagnostics import Location
 from blocklang.emulation.estimate import Estimate, Run
+from blocklang.emulation.placement import Block, Placement
+from blocklang.emulation.work import Work, work_of
+from blocklang.ir.core import Kernel
 from blocklang.target import Device
 
 
@@ -119,6 +123,8 @@ class LaunchProfile:
         times: how many launches these figures stand for; each figure is of one.
         counts: what it moved.
         usage: how full it made each on-chip space.
+        blocks: what it kept there, in the order of the program.
+        work: its arithmetic; None if the kernel was not given.
     """
 
     kernel: str
@@ -128,6 +134,8 @@ class LaunchProfile:
     usage: Mapping[str, SpaceUsage]
     estimate: Estimate | None = None
     run: Run | None = None
+    blocks: tuple[Block, ...] = ()
+    work: Work | None = None
     times: int = 1
 
     def to_dict(self, device: Device) -> dict[str, Any]:
@@ -138,6 +146,8 @@ class LaunchProfile:
             "grid": list(self.grid),
             "times": self.times,
             **_report(self.counts, self.usage, device, [(self.estimate, 1)]),
+            "flops": None if self.work is None else self.work.to_dict(),
+            "placement": [_placed(block) for block in self.blocks],
         }
 
 
@@ -164,8 +174,16 @@ class Profile:
         counters: Sequence[int],
         estimate: Estimate | None = None,
         run: Run | None = None,
+        *,
+        placement: Placement | None = None,
+        block: Kernel | None = None,
     ) -> None:
-        """Add a launch that ended with these counters, the sums over its programs."""
+        """Add a launch that ended with these counters, the sums over its programs.
+
+        Args:
+            placement: where the blocks of its kernel are.
+            block: the kernel, of level block, to count its arithmetic.
+        """
         key = (counts, grid, tuple(counters), estimate.seconds if estimate is not None else None)
         if key in self._known:
             self._known[key].times += 1
@@ -173,8 +191,17 @@ class Profile:
         figures = self._no_counts()
         for access in counts.accesses:
             figures.add_access(access, counters)
-        peaks = {each.space: each for each in usage}
-        launch = LaunchProfile(kernel, location, grid, figures, peaks, estimate, run)
+        launch = LaunchProfile(
+            kernel,
+            location,
+            grid,
+            figures,
+            {each.space: each for each in usage},
+            estimate,
+            run,
+            blocks=() if placement is None else placement.blocks,
+            work=None if block is None else work_of(block, self.device, counts, counters, grid),
+        )
         self._known[key] = launch
         self.launches.append(launch)
 
@@ -204,6 +231,17 @@ class Profile:
 
         return format_profile(self)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the report to a file: figures (`.json`), a page to read (`.html`), or a timeline for Perfetto
+        (`.trace.json`).
+
+        Raises:
+            UsageError: the name ends in something else, or the file cannot be written.
+        """
+        from blocklang.emulation.saving import save_profile  # which needs this module
+
+        save_profile(self, path)
+
     @property
     def seconds(self) -> float | None:
         """The time of all launches, one after the other; None if one of them has none."""
@@ -221,6 +259,21 @@ class Profile:
 
 
 Times = Sequence[tuple["Estimate | None", int]]
+
+
+def _placed(block: Block) -> dict[str, Any]:
+    return {
+        "space": block.space,
+        "name": block.name,
+        "type": block.type,
+        "offset": block.offset,
+        "bytes": block.size,
+        "versions": block.versions,
+        "file": block.location.file,
+        "line": block.location.line,
+        "first_line": block.lines[0],
+        "last_line": block.lines[1],
+    }
 
 
 def _report(counts: Counts, usage: Mapping[str, SpaceUsage], device: Device, times: Times) -> dict[str, Any]:

@@ -15,6 +15,7 @@
     native           warm launches without Python: tables for the native launcher
     recording        what was launched, for tools
     emulating        launches that are counted and timed on a device that is not here
+    emulated_process the same for all launches of a process, if BLOCKLANG_DEVICE is set
 
 The language is `blocklang.language`, the compiler `blocklang.compiler`, threads and arrays are
 `blocklang.runtime`.
@@ -22,6 +23,7 @@ The language is `blocklang.language`, the compiler `blocklang.compiler`, threads
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from blocklang.jit.function import JITFunction, jit
@@ -45,3 +47,8 @@ __all__ = [
 ]
 
 __getattr__ = on_demand(__name__, {"emulate": "blocklang.jit.emulating"})
+
+if os.environ.get("BLOCKLANG_DEVICE"):
+    from blocklang.jit.emulated_process import emulate_process
+
+    emulate_process()

@@ -44,7 +44,7 @@ def emulate(device: Device | str, *, events: int = EVENTS, only_runs: bool = Fal
         print(run)
 
     Launches give the results that they give without it, and what they move and how long they would take is in
-    the profile: `run.seconds`, `run.to_dict()`, `print(run)`.
+    the profile: `run.seconds`, `run.to_dict()`, `print(run)`, `run.save("run.html")`.
 
     Args:
         device: a device, its name, or the path of a description file.
@@ -100,6 +100,8 @@ class _Emulator:
                 counters.sum(axis=0).tolist(),
                 None if self.only_runs else self._estimate(counted, run),
                 run if self.only_runs else None,
+                placement=counted.placement,
+                block=None if self.only_runs else counted.kernel.block,
             )
 
     def _version(self, launch: Launch) -> _Counted:

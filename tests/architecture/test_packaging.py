@@ -24,7 +24,7 @@ from tests.architecture.rooms import MAPPED, ROOT
 pytestmark = pytest.mark.slow
 
 PROJECT_FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
-PACKAGED_SUFFIXES = {".c", ".py", ".pyi", ".toml", ".typed"}
+PACKAGED_SUFFIXES = {".c", ".css", ".js", ".py", ".pyi", ".toml", ".typed"}
 IMPORT_BOTH = (
     "import blocklang.codegen as first, blocklang.runtime as second; print(first.__name__, second.__name__)"
 )

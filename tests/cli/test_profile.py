@@ -1,4 +1,4 @@
-"""`blocklang profile` as a user types it: its report, its JSON, and what each mistake is answered."""
+"""`blocklang profile` as a user types it: its report, its files, and what each mistake is answered."""
 
 from __future__ import annotations
 
@@ -63,6 +63,7 @@ def test_json(tmp_path: Path) -> None:
     assert line["line"] == 13
     assert line["text"].startswith("tl.store(out + offsets,")
     assert line["memory"] == {"global": {"bytes_read": 800, "bytes_written": 400}}
+    assert line["time_us"] == pytest.approx(report["time_us"])
     (launch,) = report["launches"]
     assert (launch["kernel"], launch["grid"], launch["times"]) == ("add", [1, 1, 1], 1)
     assert launch["memory"] == report["memory"]
@@ -85,6 +86,17 @@ def test_a_device_of_the_user(tmp_path: Path) -> None:
     assert "product does not fit mine: scratch (SRAM) holds 64 KiB, and 12 MiB are in use" in refused.stderr
 
 
+def test_page_and_trace(tmp_path: Path) -> None:
+    page, trace, figures = (tmp_path / name for name in ("page", "trace", "figures"))
+    options = ("--html", str(page), "--trace", str(trace), "--json", str(figures))
+    result = invoke("one.py", "100", "--device", "trn2", *options)
+    assert result.exit_code == 0, result.stderr
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    names = {event["name"] for event in json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]}
+    assert {"process_name", "thread_name", "add", "load", "store"} <= names
+    assert json.loads(figures.read_text(encoding="utf-8"))["device"] == "trn2"
+
+
 MISTAKES = {
     "capacity": ("too_big.py", "--device", "trn2"),
     "device": ("one.py", "--device", "trn4"),
@@ -93,6 +105,9 @@ MISTAKES = {
     "no_launch": ("never.py", "--device", "trn2"),
     "syntax": ("syntax.py", "--device", "trn2"),
     "json": ("one.py", "--device", "trn2", "--json", "no/such/directory.json"),
+    "html": ("one.py", "--device", "trn2", "--html", "no/such/directory.html"),
+    "trace": ("one.py", "--device", "trn2", "--trace", "no/such/directory.json"),
+    "html_directory": ("one.py", "--device", "trn2", "--html", "."),
 }
 
 
