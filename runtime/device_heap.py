@@ -22,7 +22,6 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ _RETURNED_PAGES_BYTES = 1 << 20  # from so many bytes on, the pages of a freed a
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
 
 # Its period is the 256 bytes: no value that is stored again and again looks like it.
-_PATTERN = (np.arange(GUARD_BYTES + MOST_ALIGNMENT) * 167 + 89).astype(np.uint8)
+_PATTERN = bytes((index * 167 + 89) % 256 for index in range(GUARD_BYTES + MOST_ALIGNMENT))
 
 _lock = threading.Lock()  # one for all heaps: what it guards takes microseconds
 
@@ -78,7 +77,7 @@ class Overrun:
         count = "1 byte was" if self.bytes == 1 else f"{self.bytes} bytes were"
         return (
             f"{count} overwritten {self.side} {self.array}, allocated at {place_of(self.made)}; the first is "
-            f"byte {self.offset} of the array, in element {self.element}"
+            f"where element {self.element} would be (byte {self.offset})"
         )
 
 
@@ -123,8 +122,7 @@ class Heap:
         access = LEAST_ALIGNMENT if space.access_bytes is None else space.access_bytes.value
         alignment = min(max(1 << (access - 1).bit_length(), LEAST_ALIGNMENT), MOST_ALIGNMENT)
         self._memory = _reserve(device.name, self.capacity_bytes)
-        self._bytes: np.ndarray[Any, np.dtype[np.uint8]] = np.frombuffer(self._memory, np.uint8)
-        self.base = int(self._bytes.__array_interface__["data"][0])
+        self.base = int(np.frombuffer(self._memory, np.uint8).__array_interface__["data"][0])
         self._allocator = Allocator(self.capacity_bytes, alignment)
         self._pieces: dict[int, Piece] = {}
         self._ended: deque[Piece] = deque()
@@ -160,8 +158,8 @@ class Heap:
             self._in_use += bytes
             self._peak = max(self._peak, self._in_use)
             self._allocations += 1
-            for guard, pattern in self._guards(piece):
-                guard[:] = pattern
+            for _, start, end in self._guards(piece):
+                self._memory[start:end] = _PATTERN[: end - start]
             return piece
 
     def end(self, piece: Piece) -> None:
@@ -225,26 +223,29 @@ class Heap:
         length = (piece.start + piece.bytes) // page * page - first
         self._memory.madvise(mmap.MADV_DONTNEED, first, length)
 
-    def _guards(self, piece: Piece) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
-        """The guards before and behind a piece, as they are and as they should be."""
-        offset, end = piece.start - GUARD_BYTES, piece.start + piece.bytes
-        behind = self._bytes[end : offset + self._allocator.size_of(offset)]
-        return [
-            (self._bytes[offset : piece.start], _PATTERN[:GUARD_BYTES]),
-            (behind, _PATTERN[: len(behind)]),
-        ]
+    def _guards(self, piece: Piece) -> tuple[tuple[str, int, int], ...]:
+        """The guards of a piece: side, and where each begins and ends in the heap."""
+        offset = piece.start - GUARD_BYTES
+        end = piece.start + piece.bytes
+        return (
+            ("before", offset, piece.start),
+            ("after", end, offset + self._allocator.size_of(offset)),
+        )
 
     def _look_at(self, piece: Piece) -> list[Overrun]:
         found: list[Overrun] = []
-        starts = (("before", -GUARD_BYTES), ("after", piece.bytes))
-        for (guard, pattern), (side, start) in zip(self._guards(piece), starts, strict=True):
-            changed = np.flatnonzero(guard != pattern)
-            if changed.size:
-                offset = start + int(changed[0])
-                span = int(changed[-1] - changed[0]) + 1
-                element = offset // piece.element_bytes
-                found.append(Overrun(self.name, str(piece), side, offset, element, span, piece.made))
-                guard[:] = pattern
+        for side, start, end in self._guards(piece):
+            now, pattern = self._memory[start:end], _PATTERN[: end - start]
+            if now == pattern:
+                continue
+            changed = [
+                index for index, pair in enumerate(zip(now, pattern, strict=True)) if pair[0] != pair[1]
+            ]
+            offset = start - piece.start + changed[0]
+            element = offset // piece.element_bytes
+            span = changed[-1] - changed[0] + 1
+            found.append(Overrun(self.name, str(piece), side, offset, element, span, piece.made))
+            self._memory[start:end] = pattern
         return found
 
     def _full(self, bytes: int, words: str, made: Location) -> OutOfDeviceMemory:

@@ -30,7 +30,7 @@ def require_one_device(signature: Signature, leases: Sequence[tuple[str, Lease]]
             raise signature.error(
                 f"argument {name!r} is in the memory of {lease.device}, and {first!r} in that of "
                 f"{holder.device}",
-                f"move one: `{name} = bl.device({holder.device!r}).to_device({name})`",
+                _moved(name, holder.device),
             )
 
 
@@ -48,8 +48,14 @@ def require_arrays_on(device: str, launch: Launch, strict: bool) -> None:
         raise launch.function.signature.error(
             f"argument {name!r} ({numpy_dtype(array.element)} of shape {tuple(array.shape)}) is in the "
             f"memory of {where}, and the launch is emulated on {device}",
-            f"move it: `{name} = bl.device({device!r}).to_device({name})`{kinder}",
+            f"{_moved(name, device)}{kinder}",
         )
+
+
+def _moved(name: str, device: str) -> str:
+    """What to write to have an argument on a device; an item of a tuple has no name of its own."""
+    move = f"bl.device({device!r}).to_device"
+    return f"move it: `{name} = {move}({name})`" if name.isidentifier() else f"pass `{move}(...)` for it"
 
 
 def _device_of(array: Array) -> str | None:

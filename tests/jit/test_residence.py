@@ -148,8 +148,9 @@ def test_descriptors_tuples_and_strides(dev: DeviceMemory) -> None:
     device_kernels.add_pair[(1,)]((x, out), BLOCK=64)
     assert out.numpy().tolist() == (x.numpy() * 2).tolist()
     on_host = r"argument 'pair.1'.* is in the memory of this host"
-    with pytest.raises(LaunchError, match=on_host), bl.emulate("trn2", strict=True):
+    with pytest.raises(LaunchError, match=on_host) as raised, bl.emulate("trn2", strict=True):
         device_kernels.add_pair[(1,)]((x, out.numpy()), BLOCK=64)
+    assert str(raised.value.help).startswith("pass `bl.device('trn2').to_device(...)` for it")
 
 
 def test_tuned_kernels(dev: DeviceMemory) -> None:
