@@ -17,6 +17,7 @@ from blocklang.diagnostics import (
     CheckError,
     CompilationError,
     CompileTimeAssertionFailure,
+    DeviceMemoryError,
     InterpreterError,
     LaunchError,
     ParseError,
@@ -35,6 +36,7 @@ from blocklang.runtime.threads import get_num_threads, num_threads, set_num_thre
 if TYPE_CHECKING:
     from blocklang import jax, torch
     from blocklang.jit.emulating import emulate
+    from blocklang.runtime.device_memory import device
     from blocklang.tune.autotuner import autotune
     from blocklang.tune.config import Config
     from blocklang.tune.heuristics import heuristics
@@ -46,6 +48,7 @@ __all__ = [
     "CompilationError",
     "CompileTimeAssertionFailure",
     "Config",
+    "DeviceMemoryError",
     "InterpreterError",
     "JITFunction",
     "LaunchError",
@@ -59,6 +62,7 @@ __all__ = [
     "cdiv",
     "constexpr",
     "constexpr_function",
+    "device",
     "emulate",
     "get_num_threads",
     "heuristics",
@@ -76,6 +80,7 @@ __getattr__ = on_demand(
     __name__,
     {
         **dict.fromkeys(("Config", "autotune", "heuristics"), "blocklang.tune"),
+        "device": "blocklang.runtime.device_memory",
         "emulate": "blocklang.jit.emulating",
         **{name: f"{__name__}.{name}" for name in ("jax", "torch")},
     },

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from blocklang.diagnostics import Location
+from blocklang.diagnostics import Location, UsageError
 from blocklang.ir.types import PointerType, ScalarType
 
 SLOT_BYTES = 8
@@ -258,3 +258,55 @@ class SpaceUsage(NamedTuple):
     space: str
     peak_bytes: int
     capacity_bytes: int
+
+
+# From one partition's end to the next one's start: a pitch that is a power of two would put the same offset
+# of every partition into one set of the host's caches.
+PARTITION_GAP_BYTES = 4096 + 64  # a page and a cache line
+
+
+class SpaceLayout(NamedTuple):
+    """How a memory space of a device lies in this machine's memory.
+
+    Attributes:
+        name: of the space, for messages.
+        base: the host address of its first byte.
+        partitions: how many there are; 1 for a space that is one piece.
+        partition_bytes: bytes of each.
+    """
+
+    name: str
+    base: int
+    partitions: int
+    partition_bytes: int
+
+    @property
+    def pitch(self) -> int:
+        """Bytes from the start of one partition to the start of the next, in this machine's memory."""
+        return self.partition_bytes + PARTITION_GAP_BYTES
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of this machine's memory that the space takes."""
+        return self.partitions * self.pitch
+
+
+def address_of(space: SpaceLayout, partition: int, offset: int) -> int:
+    """The host address of a place of a device: base + partition * pitch + offset.
+
+    A place is (space, partition, offset): the offset is in bytes from the partition's start, the same for
+    every device and host. This is the one function that turns places into addresses.
+
+    Raises:
+        UsageError: the space has no such place.
+    """
+    if not 0 <= partition < space.partitions:
+        raise UsageError(
+            f"{space.name} has no partition {partition}", help=f"partitions are 0 to {space.partitions - 1}"
+        )
+    if not 0 <= offset < space.partition_bytes:
+        raise UsageError(
+            f"offset {offset} is outside of a partition of {space.name}",
+            help=f"a partition has {space.partition_bytes} bytes, offsets from 0 on",
+        )
+    return space.base + partition * space.pitch + offset

@@ -23,6 +23,8 @@ The tree:
     │   └── ArgumentOverflow              no 64-bit integer holds the argument; an OverflowError too
     ├── ChangedGlobalError                a global that a strict kernel read has changed
     ├── OutOfResources                    a kernel needs more than there is
+    ├── DeviceMemoryError                 an array of a device was used wrongly: freed twice, or overrun
+    │   └── OutOfDeviceMemory             a device has no room left; a MemoryError too
     ├── AutotunerError                    no config is left to choose
     ├── ParseError                        IR text is at fault
     ├── UsageError                        a wrong pass name, level, file or option
@@ -205,6 +207,25 @@ class OutOfResources(BlocklangError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.required, self.limit, self.name))
+
+
+class DeviceMemoryError(BlocklangError):
+    """The memory of a device was used wrongly: freed twice, read after it was freed, written beside an array.
+
+    Attributes:
+        findings: what was written beside arrays (`blocklang.runtime.device_heap.Overrun`), if that is it.
+    """
+
+    findings: tuple[object, ...] = ()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        kind, arguments, state = super().__reduce__()
+        assert isinstance(state, dict)
+        return kind, arguments, {**state, "findings": self.findings}
+
+
+class OutOfDeviceMemory(DeviceMemoryError, MemoryError):
+    """A device has no room for an array. Also a `MemoryError`."""
 
 
 class AutotunerError(BlocklangError):

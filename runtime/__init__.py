@@ -10,6 +10,10 @@
     pool       the persistent workers
     launch     one launch of one loaded kernel
     profile    what launches moved on an emulated device; `profile_report` is its text
+    device_memory  the memory of an emulated device: arrays in its global space, and its spaces on the chip
+    device_arrays  its arrays; `leases` say who uses their bytes, until when
+    device_heap    its global space: guards, and what was written into them; `allocator` is its book-keeping
+    device_spaces  its spaces on the chip, in partitions and banks
     fastcall   the native function behind a warm `kernel[grid](...)`
 
 Not here: what a kernel is specialised on (`blocklang.jit`) and how machine code is made

@@ -1,14 +1,15 @@
 """What an array argument is in memory: address of element [0, ...], element type, shape, strides.
 
-Accepted without a copy: NumPy arrays, PyTorch CPU tensors, objects with the array interface or DLPack on the
-CPU, contiguous columns of pandas and Arrow (`columns`). What has no meaning here (complex numbers, objects,
-records, the other byte order, memory of a GPU) is refused by name.
+Accepted without a copy: NumPy arrays, PyTorch CPU tensors, arrays of emulated devices, objects with the array
+interface or DLPack on the CPU, contiguous columns of pandas and Arrow (`columns`). What has no meaning here
+(complex numbers, objects, records, the other byte order, memory of a GPU) is refused by name.
 
 Every object is asked once per launch; nothing is remembered, so a resized array is seen as it is.
 """
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -125,6 +126,35 @@ def numpy_dtype(type_: ScalarType) -> np.dtype[Any]:
     return np.dtype(name)
 
 
+def dtype_named(dtype: Any) -> np.dtype[Any]:
+    """The NumPy dtype that a dtype of NumPy, PyTorch or the language stands for, or a name such as "bf16".
+
+    Raises:
+        LaunchError: its elements have no meaning in a kernel.
+    """
+    name = str(dtype).rpartition(".")[2]
+    element = _TYPES.get(_LONG_NAMES.get(name, name))
+    if element is None:
+        try:
+            plain = np.dtype(dtype)
+        except TypeError:
+            raise LaunchError(f"{dtype!r} is no dtype", help=_KNOWN) from None
+        element = element_type_of(plain)
+        if element is None:
+            raise _refused_dtype(plain)
+    return numpy_dtype(element)
+
+
+def view_of(array: Array) -> NDArray[Any]:
+    """The elements of an array where they lie, valid as long as the array's owner lives."""
+    low, high = array.byte_range()
+    dtype = numpy_dtype(array.element)
+    if low == high:
+        return np.empty(array.shape, dtype)
+    memory = (ctypes.c_uint8 * (high - low)).from_address(low)
+    return np.ndarray(array.shape, dtype, memoryview(memory), array.address - low, array.strides)
+
+
 def is_array(value: object) -> bool:
     """True if `value` claims to be an array of some kind."""
     if isinstance(value, np.ndarray):
@@ -147,6 +177,9 @@ def describe_array(value: Any) -> Array:
         return _describe_tensor(value)
     if hasattr(value, "__cuda_array_interface__"):
         raise _elsewhere(value, "a GPU")
+    if hasattr(value, "__blocklang_array__"):
+        described: Array = value.__blocklang_array__()
+        return described
     if hasattr(value, "__array_interface__"):
         return _describe_numpy(np.asarray(value))
     if is_column(value):

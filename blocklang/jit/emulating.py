@@ -23,8 +23,10 @@ from blocklang.emulation.placement import Placement, place_blocks
 from blocklang.emulation.profile import Profile
 from blocklang.ir.types import PointerType
 from blocklang.jit.recording import Launch, replace_launches
+from blocklang.jit.residence import require_arrays_on
 from blocklang.jit.specialisation import slots_of
 from blocklang.runtime.arrays import numpy_dtype
+from blocklang.runtime.device_memory import check_memory_of
 from blocklang.runtime.launch import LoadedKernel
 from blocklang.runtime.threads import get_num_threads
 from blocklang.target import Device, find_device
@@ -36,7 +38,9 @@ EVENTS = 4000  # instructions of a launch that are kept for its timeline
 
 
 @contextmanager
-def emulate(device: Device | str, *, events: int = EVENTS, only_runs: bool = False) -> Iterator[Profile]:
+def emulate(
+    device: Device | str, *, strict: bool = False, events: int = EVENTS, only_runs: bool = False
+) -> Iterator[Profile]:
     """Emulate every launch of this process on a device while the context lasts.
 
         with bl.emulate("trn2") as run:
@@ -48,17 +52,26 @@ def emulate(device: Device | str, *, events: int = EVENTS, only_runs: bool = Fal
 
     Args:
         device: a device, its name, or the path of a description file.
+        strict: refuse arrays of the host; otherwise they are taken as the device's where they lie.
         events: how many instructions of a launch are kept for its timeline.
         only_runs: keep what was counted, to be timed on devices later, and ask nothing of this one.
 
     Raises:
         UsageError: there is no such device.
         CompilationError: from a launch whose kernel does not fit the device.
+        LaunchError: from a launch with an array of another device, or of the host if this is strict.
+        DeviceMemoryError: at the end, if something was written beside an array of the device.
     """
     found = find_device(device) if isinstance(device, str) else device
     emulator = _Emulator(Profile(found), events, only_runs)
-    with replace_launches(emulator.run):
+
+    def run(launch: Launch) -> None:
+        require_arrays_on(found.name, launch, strict)
+        emulator.run(launch)
+
+    with replace_launches(run):
         yield emulator.profile
+    check_memory_of(found.name)
 
 
 @dataclass

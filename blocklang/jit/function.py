@@ -39,6 +39,7 @@ from blocklang.jit.options import LaunchOptions, take_options
 from blocklang.jit.parameters import Parameter, Signature
 from blocklang.jit.recompiles import Compilation, follow_environment, log_compilation
 from blocklang.jit.recording import Launch, is_recording, is_skipping, note_launch, replaced_by
+from blocklang.jit.residence import require_one_device
 from blocklang.jit.shelf import KeptVersion, Shelf, is_covered, open_shelf
 from blocklang.jit.specialisation import (
     Described,
@@ -59,6 +60,7 @@ from blocklang.ops.faults import LOW_OF
 from blocklang.runtime.arrays import Array
 from blocklang.runtime.grids import Grid, normalise_grid
 from blocklang.runtime.launch import LoadedKernel
+from blocklang.runtime.leases import Lease
 from blocklang.runtime.threads import get_num_threads
 
 if TYPE_CHECKING:
@@ -352,11 +354,14 @@ class JITFunction(KernelInterface):
             launch = Launch(self, executable.specialisation, executable.compiled, extents, slots, options)
             note_launch(launch)
             if (run := replaced_by()) is not None:
-                run(launch)
+                run(launch._replace(arrays=self._named_arrays(call)))
                 return self._answer(executable, call.options)
         try:
             executable.loaded.launch(
-                slots, extents, call.options.threads or get_num_threads(), self._named_arrays(call)
+                slots,
+                extents,
+                call.options.threads or get_num_threads(),
+                self._named_arrays(call) if executable.compiled.abi.bounds else None,
             )
         except LaunchError as error:
             raise self.signature.error(error.message, error.help) from None
@@ -485,18 +490,21 @@ class JITFunction(KernelInterface):
     def _arrays(self, version: Version, described: Sequence[Described]) -> list[tuple[Array, bool]]:
         """The arrays of a launch, and whether the kernel writes each; a read-only one must not be written."""
         arrays: list[tuple[Array, bool]] = []
+        leases: list[tuple[str, Lease]] = []
         for leaf in leaves_of(self.arg_names, described):
             if isinstance(leaf.value, Array):
                 is_written = leaf.name in version.written
                 if is_written and not leaf.value.writable:
                     raise self._read_only(leaf.name)
                 arrays.append((leaf.value, is_written))
+                if type(leaf.value.owner) is Lease:
+                    leases.append((leaf.name, leaf.value.owner))
+        if leases:
+            require_one_device(self.signature, leases)
         return arrays
 
     def _named_arrays(self, call: _Call) -> dict[str, Array]:
-        """The arrays of a launch that checks its accesses, by the names of their arguments."""
-        if not call.executable.compiled.abi.bounds:
-            return {}
+        """The arrays of a launch by the names of their arguments."""
         leaves = leaves_of(self.arg_names, call.described)
         return {leaf.name: leaf.value for leaf in leaves if isinstance(leaf.value, Array)}
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from blocklang.jit.specialisation import Specialisation
+from blocklang.runtime.arrays import Array
 
 if TYPE_CHECKING:
     from blocklang.jit.function import JITFunction
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 class Launch(NamedTuple):
     """One launch: the function, the version that runs, the compiled kernel, the grid, the arguments as
-    `blocklang.abi` lays them out, and the options that were given.
+    `blocklang.abi` lays them out, and the options that were given; for who runs it in its place
+    (`replace_launches`) the arrays, too, by the names of their arguments.
     """
 
     function: JITFunction
@@ -26,6 +28,7 @@ class Launch(NamedTuple):
     grid: tuple[int, int, int]
     slots: bytes = b""
     options: Mapping[str, Any] = MappingProxyType({})
+    arrays: Mapping[str, Array] = MappingProxyType({})
 
 
 _recorders: list[Callable[[Launch], object]] = []

@@ -89,6 +89,16 @@ def test_ahead_of_time_runs(tmp_path: Path) -> None:
     assert "the C program ran the code for" in done.stderr
 
 
+def test_device_memory_shows_both_mistakes(tmp_path: Path) -> None:
+    for device in ("trn2", "h100"):
+        done = run_script("device_memory", tmp_path, device)
+        assert done.returncode == 0, done.stderr
+        assert f"scaled on {device}: largest error" in done.stdout
+        assert "argument 'x_ptr' (float32 of shape (1797, 64)) is in the memory of this host" in done.stdout
+        assert "256 bytes were overwritten after 'out_ptr'" in done.stdout
+        assert "where element 115008 would be (byte 460032)" in done.stdout
+
+
 @pytest.mark.slow
 def test_matmul_takes_sizes(tmp_path: Path) -> None:
     done = run_script("matmul", tmp_path, "100", "70", "33")
