@@ -19,10 +19,10 @@ from blocklang.diagnostics import CompilationError, UsageError
 from blocklang.ir.core import Kernel
 from blocklang.jit.building import with_alias
 from blocklang.ops.events import DevicePrint, Event
-from blocklang.target import LEVELS, target_for
+from blocklang.target import X86_LEVELS, target_for
 
 HOST = "host"
-DEFAULT_LEVELS = LEVELS[1:]
+DEFAULT_LEVELS = X86_LEVELS[1:]
 ALIASES = ("disjoint", "unknown")  # in the order of `struct version`
 
 
@@ -46,7 +46,7 @@ class Library(NamedTuple):
 
 def available_levels() -> tuple[str, ...]:
     """The levels that a library can be built for on this machine."""
-    return LEVELS if platform.machine() in ("x86_64", "AMD64") else (HOST,)
+    return X86_LEVELS if platform.machine() in ("x86_64", "AMD64") else (HOST,)
 
 
 def build_library(
@@ -81,7 +81,7 @@ def build_library(
     linker = find_linker()
     make_directory(directory)
     _refuse_events(kernel, options)
-    ascending = [level for level in (HOST, *LEVELS) if level in levels]
+    ascending = [level for level in (HOST, *X86_LEVELS) if level in levels]
     first = _compile(kernel, name, ascending[0], ALIASES[0], options)
     prototype = describe(name, kernel, first.abi, constants, origin, document)
     compiled = {(ascending[0], ALIASES[0]): first}
@@ -117,7 +117,7 @@ def _link(
         kernels = [compiled[level, alias] for alias in aliases]
         first, second = (each.abi.name for each in kernels)
         scratch = (kernels[0].abi.scratch_bytes, kernels[1].abi.scratch_bytes)
-        number = LEVELS.index(level) + 1 if level in LEVELS else 0
+        number = X86_LEVELS.index(level) + 1 if level in X86_LEVELS else 0
         versions.append(Version(level, number, (first, second), scratch))
         for each in dict.fromkeys(kernels):
             objects.append(place / f"{each.abi.name}.o")

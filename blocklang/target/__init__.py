@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from blocklang.lazy import on_demand
 from blocklang.target.cpu import (
     LEVELS,
+    X86_LEVELS,
     Target,
     current_target,
     is_runnable,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LEVELS",
+    "X86_LEVELS",
     "Device",
     "Figure",
     "MemorySpace",

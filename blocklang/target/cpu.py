@@ -29,7 +29,8 @@ _ADDED = {
     "x86-64-v4": ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"),
 }
 AARCH64 = "aarch64"
-LEVELS = (*_ADDED, AARCH64)
+X86_LEVELS = tuple(_ADDED)
+LEVELS = (*X86_LEVELS, AARCH64)
 
 
 @dataclass(frozen=True)

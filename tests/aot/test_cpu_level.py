@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from blocklang.target import LEVELS
+from blocklang.target import X86_LEVELS
 from tests.aot.conftest import ROOT
 
 pytestmark = pytest.mark.skipif(
@@ -85,4 +85,4 @@ def test_the_systems_loader_finds_the_same(
     if "x86-64-v" not in said:
         pytest.skip("the C library's loader names no levels")
     ours = run_without_compiler(build("add") / "site", "import add; print(add.cpu_level())").strip()
-    assert ours == (max(supported, key=LEVELS.index) if supported else "None")
+    assert ours == (max(supported, key=X86_LEVELS.index) if supported else "None")

@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 import blocklang as bl
-from blocklang.target import LEVELS
+from blocklang.target import X86_LEVELS
 from tests.aot.kernels import kinds, shift
 
 Build = Callable[[str], Path]
@@ -77,7 +77,7 @@ print(cpu_level())
 def host_level(build: Build, run: Run) -> int:
     """n of the best x86-64-vn that this CPU has."""
     level = run(build("add") / "site", "import add; print(add.cpu_level())").strip()
-    return LEVELS.index(level) + 1 if level in LEVELS else 0
+    return X86_LEVELS.index(level) + 1 if level in X86_LEVELS else 0
 
 
 # ---- the same bits ----
@@ -92,12 +92,12 @@ def test_python_without_a_compiler(
 
 
 @X86
-@pytest.mark.parametrize("level", LEVELS[1:])
+@pytest.mark.parametrize("level", X86_LEVELS[1:])
 @pytest.mark.parametrize("name", THREE)
 def test_a_lower_level_is_forced(
     name: str, level: str, build: Build, run_without_compiler: Run, tmp_path: Path
 ) -> None:
-    if LEVELS.index(level) + 1 > host_level(build, run_without_compiler):
+    if X86_LEVELS.index(level) + 1 > host_level(build, run_without_compiler):
         pytest.skip(f"this CPU has no {level}; test_assembly_of_levels looks at its code")
     ran = call_in_python(name, build(name), run_without_compiler, tmp_path, BLOCKLANG_CPU=level)
     assert ran == [level]
@@ -109,7 +109,7 @@ def test_a_lower_level_is_forced(
 def test_assembly_of_levels(name: str, build: Build) -> None:
     directory = build(name)
     used = {}
-    for level in LEVELS[1:]:
+    for level in X86_LEVELS[1:]:
         text = (directory / f"{name}.{level}.s").read_text(encoding="utf-8")
         used[level] = {kind for kind in ("xmm", "ymm", "zmm") if f"%{kind}" in text}
     assert used["x86-64-v2"] == {"xmm"}
