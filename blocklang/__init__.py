@@ -83,5 +83,6 @@ __getattr__ = on_demand(
         "device": "blocklang.runtime.device_memory",
         "emulate": "blocklang.jit.emulating",
         **{name: f"{__name__}.{name}" for name in ("jax", "torch")},
+        "testing": "blocklang.testing",
     },
 )

@@ -131,6 +131,7 @@ class FaultOperation(NamedTuple):
 
     Attributes:
         details: how many slots stand behind the lane in a record.
+        places: lines that the details refer to by number (`blocklang.ops.faults.place_of`).
     """
 
     kind: str
@@ -138,6 +139,7 @@ class FaultOperation(NamedTuple):
     size: int
     arrays: tuple[str, ...]
     details: int
+    places: tuple[str, ...] = ()
 
 
 class EventOperation(NamedTuple):
@@ -184,8 +186,8 @@ class KernelAbi(NamedTuple):
         scratch_bytes: size of the arena that each worker provides.
         buffers: the memory plan, for reports and the emulator.
         events: what its programs print, assert and check, by number.
-        bounds: per argument that is an end of an array, which one and of which array
-            (`LOW_OF` or `HIGH_OF` of `blocklang.ops.faults`, and its name).
+        bounds: per argument that checks have and the user did not write, what it is, such as an end of an
+            array (`LOW_OF`; all are in `blocklang.ops.faults`), and of which array.
     """
 
     name: str

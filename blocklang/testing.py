@@ -1,4 +1,5 @@
-"""What tests, examples and benchmarks of kernels share: measuring side by side.
+"""What tests, examples and benchmarks of kernels share: measuring side by side, arrays that nobody has
+written.
 
 Not a benchmark suite and not a test framework; those of the user call these functions.
 """
@@ -8,6 +9,10 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping
+
+from blocklang.runtime.watching import uninitialised
+
+__all__ = ["format_times", "time_in_turns", "uninitialised"]
 
 
 def time_in_turns(calls: Mapping[str, Callable[[], object]], *, seconds: float = 0.5) -> dict[str, float]:

@@ -77,9 +77,11 @@ class Events:
         emit.start(holds)
 
     def fault(self, emitter: RegionEmitter, op: Operation) -> None:
-        """Record the lane at fault with its details, and end the program."""
+        """Record the lane at fault with its details, and end the program unless it goes on."""
         assert isinstance(op, ReportFault)
         self._record(emitter, op, *(Lane(emitter.text(v), v.type) for v in op.operands))
+        if op.goes_on:
+            return
         emitter.emit.branch(self.end)
         emitter.emit.start(emitter.emit.new_block("unreachable"))
 

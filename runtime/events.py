@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from blocklang.abi import EVENT_HEADER_BYTES, SLOT_BYTES, EventOperation, FaultOperation
-from blocklang.diagnostics import BlocklangError, CheckError, LaunchError
+from blocklang.diagnostics import BlocklangError, CheckError, LaunchError, render_caret
 from blocklang.ops.events import assertion_failure, index_of, lines_of
-from blocklang.ops.faults import fault_error, program_note
+from blocklang.ops.faults import RACE, earlier_access, fault_error, program_note
 from blocklang.runtime.arrays import Array, numpy_dtype
 
 
@@ -29,6 +29,24 @@ class _Record(NamedTuple):
     operation: EventOperation
     program: int
     payload: bytes
+
+
+class Fault(NamedTuple):
+    """A fault, or an assertion that did not hold, as a launch that collects them has it.
+
+    Attributes:
+        operation: the check.
+        program: its index in the grid.
+        lane: its index in the block; () of a scalar.
+        details: what `blocklang.ops.faults.DETAILS` names.
+        error: what is said.
+    """
+
+    operation: EventOperation
+    program: tuple[int, int, int]
+    lane: tuple[int, ...]
+    details: tuple[int, ...]
+    error: BlocklangError
 
 
 class _Named:
@@ -62,8 +80,12 @@ class EventLog:
         self._log = _Log()
         self.address = ctypes.addressof(self._log)
 
-    def finish(self) -> None:
+    def finish(self, found: list[Fault] | None = None) -> None:
         """Print what was recorded, and forget it. No program runs any more.
+
+        Args:
+            found: takes faults and failed assertions, in ascending order of programs, instead of raising the
+                first.
 
         Raises:
             DeviceAssertionError: an assertion did not hold.
@@ -71,7 +93,7 @@ class EventLog:
             LaunchError: there was no memory for some records.
         """
         lost = self._log.lost
-        text, failure = self._said(self._take())
+        text, failure = self._said(self._take(), found)
         if text and sys.stdout is not None:
             sys.stdout.write(text)
         if failure is not None:
@@ -98,8 +120,10 @@ class EventLog:
         records.reverse()
         return sorted(records, key=lambda record: record.program)
 
-    def _said(self, records: Sequence[_Record]) -> tuple[str, BlocklangError | None]:
-        """The lines up to the first failure, and that failure."""
+    def _said(
+        self, records: Sequence[_Record], found: list[Fault] | None
+    ) -> tuple[str, BlocklangError | None]:
+        """The lines up to the first failure, and that failure; all lines if failures are collected."""
         lines: list[str] = []
         failure: BlocklangError | None = None
         for record in records:
@@ -109,10 +133,18 @@ class EventLog:
                 failure = assertion_failure(
                     operation.text, operation.location, program, lane, operation.shape
                 )
-                break
+                if found is None:
+                    break
+                found.append(Fault(operation, program, index_of(lane, operation.shape), (), failure))
+                failure = None
+                continue
             if operation.fault is not None:
-                failure = self._fault(operation, operation.fault, program, record.payload)
-                break
+                fault = self._fault(operation, operation.fault, program, record.payload)
+                if found is None:
+                    failure = fault.error
+                    break
+                found.append(fault)
+                continue
             size = operation.element_bytes
             elements = [
                 int.from_bytes(record.payload[at : at + size], "little")
@@ -124,9 +156,9 @@ class EventLog:
         return "".join(line + "\n" for line in lines), failure
 
     def _fault(
-        self, operation: EventOperation, fault: FaultOperation, program: Sequence[int], payload: bytes
-    ) -> CheckError:
-        lane = int.from_bytes(payload[:4], "little")
+        self, operation: EventOperation, fault: FaultOperation, program: tuple[int, int, int], payload: bytes
+    ) -> Fault:
+        lane = index_of(int.from_bytes(payload[:4], "little"), operation.shape)
         details = [
             int.from_bytes(payload[at : at + SLOT_BYTES], "little", signed=True)
             for at in range(SLOT_BYTES, len(payload), SLOT_BYTES)
@@ -135,14 +167,21 @@ class EventLog:
             CheckError,
             fault.kind,
             fault.action,
-            index_of(lane, operation.shape),
+            lane,
             fault.size,
             details,
             [_Named(name, self._arrays[name]) for name in fault.arrays if name in self._arrays],
             operation.location,
         )
         error.notes.append(program_note(program))
-        return error
+        if fault.kind == RACE:
+            action, location, other = earlier_access(details, fault.places, self._grid)
+            caret = render_caret(location)
+            error.notes.append(
+                f"the {action} in program [{', '.join(map(str, other))}] is at {location}"
+                + (f"\n{caret}" if caret else "")
+            )
+        return Fault(operation, program, lane, tuple(details), error)
 
     def _index_of(self, program: int) -> tuple[int, int, int]:
         rest, x = divmod(program, self._grid[0])

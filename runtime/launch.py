@@ -18,7 +18,7 @@ from blocklang.abi import SLOT_BYTES, KernelAbi
 from blocklang.diagnostics import LaunchError
 from blocklang.runtime.arena import scratch_address
 from blocklang.runtime.arrays import Array
-from blocklang.runtime.events import EventLog
+from blocklang.runtime.events import EventLog, Fault
 from blocklang.runtime.grids import Grid
 from blocklang.runtime.loader import LoadedObject
 from blocklang.runtime.pool import Job, shared_pool
@@ -50,7 +50,12 @@ class LoadedKernel:
         self.program_ns = ctypes.c_double(math.nan)
 
     def launch(
-        self, slots: bytes, grid: Grid, threads: int, arrays: Mapping[str, Array] | None = None
+        self,
+        slots: bytes,
+        grid: Grid,
+        threads: int,
+        arrays: Mapping[str, Array] | None = None,
+        found: list[Fault] | None = None,
     ) -> None:
         """Run every program of the grid and return when all have ended.
 
@@ -59,6 +64,7 @@ class LoadedKernel:
             grid: three extents, each at least 0.
             threads: how many threads may work.
             arrays: the arrays behind the arguments, by name, for what a check says.
+            found: takes what checks found, instead of raising the first.
 
         Raises:
             LaunchError: there is not enough memory for the blocks of one program.
@@ -76,7 +82,7 @@ class LoadedKernel:
         try:
             self._run(slots + log.address.to_bytes(SLOT_BYTES, "little"), grid, total, threads)
         finally:
-            log.finish()
+            log.finish(found)
 
     def _run(self, slots: bytes, grid: Grid, total: int, threads: int) -> None:
         arguments = ctypes.create_string_buffer(slots, max(len(slots), 1))

@@ -12,6 +12,7 @@
     measure     the rates of this machine, for `doctor --measure`
     bench       `benchmarks/` of the source tree
     ir_text     `.blir` files
+    check       everything that is wrong with a script's kernels
     profile     what a script's kernels move on a device, and how long they take there
     whatif      the same if the device were another
     cache       what is kept on disk
@@ -29,6 +30,7 @@ import click
 from blocklang.cli.bench import bench
 from blocklang.cli.build import build
 from blocklang.cli.cache import cache
+from blocklang.cli.check import check
 from blocklang.cli.device_files import describe
 from blocklang.cli.devices import mapped_devices
 from blocklang.cli.doctor import examine, version_of
@@ -115,5 +117,5 @@ def doctor(measure: bool) -> None:
         examine()
 
 
-for command in (*COMMANDS, explain, build, profile, whatif, describe, bench, cache):
+for command in (*COMMANDS, explain, check, build, profile, whatif, describe, bench, cache):
     main.add_command(command)

@@ -33,6 +33,7 @@ class CompileOptions(NamedTuple):
         nan: report a NaN that is made of numbers (`blocklang.passes.check_nan`).
         poison: masked lanes of loads hold what shows (`blocklang.passes.poison_masked_lanes`).
         emulated: it runs for a device that is not here: nothing is split that the device sees whole.
+        audit: what `blocklang check` looks at besides, on one thread (`blocklang.passes.check_races`).
     """
 
     target: Target | None = None
@@ -43,11 +44,12 @@ class CompileOptions(NamedTuple):
     nan: bool = False
     poison: bool = False
     emulated: bool = False
+    audit: bool = False
 
     @property
     def switches(self) -> tuple[str, ...]:
         """Which optional passes run."""
-        from blocklang.passes.pipeline import CHECKS, EMULATED, FP_FUSION, NAN, POISON
+        from blocklang.passes.pipeline import AUDIT, CHECKS, EMULATED, FP_FUSION, NAN, POISON
 
         chosen = {
             FP_FUSION: self.enable_fp_fusion,
@@ -55,6 +57,7 @@ class CompileOptions(NamedTuple):
             NAN: self.nan,
             POISON: self.poison,
             EMULATED: self.emulated,
+            AUDIT: self.audit,
         }
         return tuple(name for name, is_on in chosen.items() if is_on)
 

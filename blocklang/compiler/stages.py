@@ -18,7 +18,7 @@ from blocklang.ir.core import Kernel
 from blocklang.ir.rewriting import clone_kernel
 from blocklang.ir.types import I32, PointerType, ScalarType, element_type, shape_of
 from blocklang.ops.events import DeviceAssert, DevicePrint, Event, ReportFault
-from blocklang.ops.faults import HIGH_OF, LOW_OF
+from blocklang.ops.faults import SYSTEM_ARGUMENTS
 from blocklang.passes.pipeline import BLOCK_PASSES, PipelineRun, run_device_passes, run_pipeline
 from blocklang.passes.plan_memory import memory_plan, scratch_bytes
 from blocklang.passes.schedule import choose_schedule
@@ -183,11 +183,11 @@ def _abi(kernel: Kernel, symbol: str) -> KernelAbi:
 
 
 def _bounds(kernel: Kernel) -> dict[str, tuple[str, str]]:
-    """The arguments that are the ends of arrays."""
+    """The arguments that checks have and the user did not write."""
     return {
         argument.name: (end, attributes[end])
         for argument, attributes in zip(kernel.args, kernel.argument_attributes, strict=True)
-        for end in (LOW_OF, HIGH_OF)
+        for end in SYSTEM_ARGUMENTS
         if end in attributes
     }
 
@@ -199,7 +199,7 @@ def _event(op: Event) -> EventOperation:
         assert isinstance(failing, ScalarType)
         return EventOperation(True, op.message, failing, op.shape, False, op.location)
     if isinstance(op, ReportFault):
-        fault = FaultOperation(op.kind, op.action, op.size, op.arrays, len(op.details))
+        fault = FaultOperation(op.kind, op.action, op.size, op.arrays, len(op.details), op.places)
         return EventOperation(False, "", I32, op.shape, False, op.location, fault)
     assert isinstance(op, DevicePrint)
     if op.value is None:

@@ -86,12 +86,14 @@ class Rules:
         is_check: the kernel is going to be interpreted, and nothing else.
         debug: run-time assertions are checked.
         sanitize_overflow: so are sums, differences and products of integers.
+        hints: so is what hints promise.
     """
 
     strict: bool = False
     is_check: bool = False
     debug: bool = False
     sanitize_overflow: bool = False
+    hints: bool = False
 
 
 USUAL = Rules()

@@ -105,6 +105,7 @@ def build_with_dependencies(
     frame = Frame(source, source.name, env, frozenset(assigned_names(source.node.body)) | env.keys())
     frame.reset_flags()
     builder.debug = rules.debug
+    builder.hints = rules.hints
     builder.sanitize_overflow = rules.sanitize_overflow
     visitor = Statements(builder, frame, rules)
     with use_builder(builder), deep_recursion():

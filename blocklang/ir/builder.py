@@ -21,11 +21,13 @@ class Builder:
         location: given to every operation that is created.
         debug: whether run-time assertions are wanted.
         sanitize_overflow: whether sums, differences and products of integers are to be checked.
+        hints: whether what hints promise is to be checked.
         is_per_lane: a function that is called for every lane is being built; it can say nothing.
     """
 
     debug = False
     sanitize_overflow = False
+    hints = False
     is_per_lane = False
 
     def __init__(

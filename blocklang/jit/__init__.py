@@ -14,6 +14,7 @@
     building         its frontend and compiler, imported when something has to be compiled
     native           warm launches without Python: tables for the native launcher
     recording        what was launched, for tools
+    checking         launches that look for everything that is wrong with a kernel
     emulating        launches that are counted and timed on a device that is not here
     emulated_process the same for all launches of a process, if BLOCKLANG_DEVICE is set
 
@@ -33,6 +34,7 @@ from blocklang.jit.specialisation import Specialisation
 from blocklang.lazy import on_demand
 
 if TYPE_CHECKING:
+    from blocklang.jit.checking import check_launches
     from blocklang.jit.emulating import emulate
 
 __all__ = [
@@ -41,12 +43,16 @@ __all__ = [
     "Launch",
     "MockTensor",
     "Specialisation",
+    "check_launches",
     "emulate",
     "jit",
     "record_launches",
 ]
 
-__getattr__ = on_demand(__name__, {"emulate": "blocklang.jit.emulating"})
+__getattr__ = on_demand(
+    __name__,
+    {"check_launches": "blocklang.jit.checking", "emulate": "blocklang.jit.emulating"},
+)
 
 if os.environ.get("BLOCKLANG_DEVICE"):
     from blocklang.jit.emulated_process import emulate_process

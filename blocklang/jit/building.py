@@ -27,9 +27,10 @@ def build_version(
     *,
     strict: bool,
     switches: Switches,
+    hints: bool = False,
 ) -> BuiltKernel:
-    """The Block IR of a version, and what was read to build it."""
-    rules = Rules(strict, debug=switches.debug, sanitize_overflow=switches.sanitize_overflow)
+    """The Block IR of a version, and what was read to build it; `hints`: what they promise is checked."""
+    rules = Rules(strict, debug=switches.debug, sanitize_overflow=switches.sanitize_overflow, hints=hints)
     return build_with_dependencies(source, _arguments(parameters, specs), rules=rules)
 
 

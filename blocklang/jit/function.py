@@ -454,12 +454,17 @@ class JITFunction(KernelInterface):
         specs = specs_from_text(self.signature, signature, constants or {})
         return Specialisation(tuple(self.arg_names), specs, CLASSES[0], self._switches)
 
-    def block_ir(self, specialisation: Specialisation) -> Kernel:
-        """The kernel's Block IR, built anew."""
+    def block_ir(self, specialisation: Specialisation, *, hints: bool = False) -> Kernel:
+        """The kernel's Block IR, built anew; with `hints`, what `tl.multiple_of` and its kin promise is
+        checked.
+        """
         from blocklang.jit.building import build_version, with_alias
 
         specs, switches = specialisation.specs, specialisation.switches
-        built = build_version(self.source, self.params, specs, strict=self.strict, switches=switches)
+        with usual_environment(), deep_recursion():
+            built = build_version(
+                self.source, self.params, specs, strict=self.strict, switches=switches, hints=hints
+            )
         return with_alias(built.kernel, specialisation.alias)
 
     def compiled(

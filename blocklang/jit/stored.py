@@ -111,7 +111,7 @@ def _event_from(description: Mapping[str, Any], extents: Sequence[Extent]) -> Ev
 
 def _fault_from(fields: Sequence[Any]) -> FaultOperation:
     fault = FaultOperation(*fields)
-    return fault._replace(arrays=tuple(fault.arrays))
+    return fault._replace(arrays=tuple(fault.arrays), places=tuple(fault.places))
 
 
 def _type_from(text: str) -> ScalarType | PointerType:

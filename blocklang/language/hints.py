@@ -12,6 +12,7 @@ from typing import Any
 from blocklang.diagnostics import CompilationError, CompileTimeAssertionFailure
 from blocklang.language.constexpr import describe, is_compile_time, static_int, unwrap
 from blocklang.language.context import current_builder, is_silent
+from blocklang.language.promises import check_assumption, check_promise
 from blocklang.language.registry import builtin
 from blocklang.language.shape import block_shape
 from blocklang.language.tensor import tensor
@@ -26,6 +27,8 @@ def _check_values(input: Any, values: Any, what: str) -> Any:
     rank = len(block_shape(input)) if isinstance(input, tensor) else 0
     if len(numbers) != max(rank, 1):
         raise CompilationError(f"{what} needs one value per axis: {max(rank, 1)}, got {len(numbers)}")
+    if isinstance(input, tensor):
+        check_promise(input, [static_int(n, f"a value of {what}") for n in numbers], what)
     return input
 
 
@@ -61,11 +64,13 @@ def max_constancy(input: Any, values: Any) -> Any:
 
 @builtin
 def assume(cond: Any) -> None:
-    """Say that a condition holds. Nothing checks it.
+    """Say that a condition holds. Only `blocklang check` looks.
 
     Example:
         tl.assume(n > 0)
     """
+    if isinstance(cond, tensor) and not block_shape(cond):
+        check_assumption(cond)
 
 
 @builtin

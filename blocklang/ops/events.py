@@ -67,7 +67,8 @@ class ReportFault(Event):
     fault (`blocklang.ops.faults`).
 
     `details` are what the `kind` of fault says, `action` is the operation at fault, which accesses elements
-    of `size` bytes in one of `arrays`, arguments of the kernel.
+    of `size` bytes in one of `arrays`, arguments of the kernel. `places` are lines that the details refer to
+    by number. With `goes_on` the program does not stop.
 
     report_fault %lane, %address, kind="bounds", action="load", shape=[128], size=4, arrays=["x"]
     """
@@ -79,6 +80,8 @@ class ReportFault(Event):
     shape = attribute(tuple, default=())
     size = attribute(int, default=0)
     arrays = attribute(tuple, default=())
+    places = attribute(tuple, default=())
+    goes_on = attribute(bool, default=False)
 
     def verify_op(self) -> None:
         if len(self.details) != len(DETAILS[self.kind]):

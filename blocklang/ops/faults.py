@@ -14,16 +14,55 @@ from blocklang.diagnostics import CheckError, Location
 from blocklang.ir.types import ScalarType
 
 BOUNDS, OVERFLOW, NAN = "bounds", "overflow", "nan"
+RACE, UNWRITTEN, MISALIGNED, HINT = "race", "unwritten", "misaligned", "hint"
 # Kind of fault: what a report says besides the lane, each an i64.
 DETAILS: dict[str, tuple[str, ...]] = {
     BOUNDS: ("address",),
     OVERFLOW: ("address", "exact address"),
     NAN: (),
+    RACE: ("address", "earlier access", "earlier action"),
+    UNWRITTEN: ("address",),
+    MISALIGNED: ("address",),
+    HINT: ("value", "promise"),
 }
 
 # Attributes of the arguments of a kernel that hold where an array begins and ends, with the array's name. The
 # user does not write them; they come behind the user's.
 LOW_OF, HIGH_OF = "low_of", "high_of"
+
+# And of those that `blocklang check` needs besides. An array's words have one i64 per element: the last
+# store,
+# the first load and the first atomic that is not ordered before the rest (`blocklang.passes.check_races`),
+# and the last release; `UNWRITTEN_OF` is one byte per element, 1 until it is written. `CHECKS_STATE` is the
+# address of i64: what the program is ordered behind, its releases, and how often each check failed.
+STORES_OF, LOADS_OF, ATOMICS_OF, RELEASES_OF = "stores_of", "loads_of", "atomics_of", "releases_of"
+UNWRITTEN_OF = "unwritten_of"
+CHECKS_FIRST, CHECKS_STATE = "checks_first", "checks_state"
+WORDS = (STORES_OF, LOADS_OF, ATOMICS_OF, RELEASES_OF)
+SYSTEM_ARGUMENTS = (LOW_OF, HIGH_OF, *WORDS, UNWRITTEN_OF, CHECKS_FIRST, CHECKS_STATE)
+
+# The word of an access, from its lowest bit: its place's number, how many releases of its program came before
+# it, and the program, counted over all launches.
+PLACE_BITS, RELEASE_BITS = 14, 18
+PROGRAM_SHIFT = PLACE_BITS + RELEASE_BITS
+MOST_PROGRAMS = 1 << (63 - PROGRAM_SHIFT)
+# Positions in the state: whether a NaN was stored, and the first counter.
+STATE_NAN, STATE_COUNTERS = 2, 3
+
+_EARLIER = ("store", "load", "atomic")
+
+
+def place_text(location: Location) -> str:
+    """A location as `ReportFault.places` has it."""
+    return ":".join(
+        map(str, (location.file, location.line, location.column, location.end_line, location.end_column))
+    )
+
+
+def place_of(text: str) -> Location:
+    """The location that `place_text` wrote."""
+    file, *numbers = text.rsplit(":", 4)
+    return Location(file, *map(int, numbers))
 
 
 _POISON = 0xDEAD_BEEF_DEAD_BEEF
@@ -90,7 +129,11 @@ def fault_error(
         arrays: those that the address may belong to.
     """
     where = f", lane [{', '.join(map(str, lane))}]" if lane else ""
-    if kind == BOUNDS:
+    if kind in (RACE, UNWRITTEN, MISALIGNED):
+        message, help = _at_element(kind, action, where, details, size, arrays)
+    elif kind == HINT:
+        message, help = _broken_promise(action, where, details)
+    elif kind == BOUNDS:
         message, help = _out_of_bounds(action, where, details[0], size, arrays)
     elif kind == OVERFLOW:
         message, help = _overflow(action, where, details[0], details[1], arrays)
@@ -143,3 +186,52 @@ def _born_nan(action: str, where: str) -> tuple[str, str]:
         f"`{action}` makes a NaN of numbers{where}",
         "look at its operands; what computes with NaN on purpose runs without this check",
     )
+
+
+def _at_element(
+    kind: str, action: str, where: str, details: Sequence[int], size: int, arrays: Sequence[NamedArray]
+) -> tuple[str, str]:
+    address = details[0]
+    holding = [a for a in arrays if a.low <= address < a.high] or list(arrays[:1])
+    place = (
+        f"{_place(address, holding[0])} of {holding[0].description}" if holding else f"address {address:#x}"
+    )
+    colon = f"{where}:" if where else ","
+    if kind == UNWRITTEN:
+        return (
+            f"load of what nobody has written{colon} {place}",
+            "write the array before, in a launch or on the host",
+        )
+    if kind == MISALIGNED:
+        return (
+            f"misaligned {action}{colon} {place} lies at an address that is no multiple of {size}",
+            f"start the array, and each row, at a multiple of its element's {size} bytes",
+        )
+    other = _EARLIER[details[2]]
+    return (
+        f"race: {action}{colon} {place} had {'an' if other == 'atomic' else 'a'} {other} by another program "
+        "of this launch, and nothing orders the two",
+        "let one program alone touch the element, use an atomic, or a lock around both accesses",
+    )
+
+
+def _broken_promise(action: str, where: str, details: Sequence[int]) -> tuple[str, str]:
+    value, promise = details
+    colon = f"{where}:" if where else ","
+    broken = {
+        "multiple_of": f"{value} is no multiple of {promise}",
+        "max_contiguous": f"{value} does not follow what is before it, and runs of {promise} are promised",
+        "max_constancy": f"{value} is not the element before it, and runs of {promise} are promised",
+        "assume": "the condition is false",
+    }[action]
+    return f"`{action}` does not hold{colon} {broken}", "leave the hint out, or make it hold"
+
+
+def earlier_access(
+    details: Sequence[int], places: Sequence[str], grid: Sequence[int]
+) -> tuple[str, Location, tuple[int, int, int]]:
+    """Of a race: what the earlier access was, where it stands, and the program that made it."""
+    word = details[1]
+    rest, x = divmod(word >> PROGRAM_SHIFT, grid[0])
+    z, y = divmod(rest, grid[1])
+    return _EARLIER[details[2]], place_of(places[word & ((1 << PLACE_BITS) - 1)]), (x, y, z)

@@ -154,18 +154,18 @@ class _Births:
     def births(self, builder: Builder, op: Operation) -> Value:
         """The lanes in which an operation makes a NaN that counts."""
         result = op.results[0]
-        bad = _is_nan(builder, result)
+        bad = is_nan(builder, result)
         if isinstance(op, Reduce):
-            known = self._alive(builder, op.source, _is_nan(builder, op.source))
+            known = self._alive(builder, op.source, is_nan(builder, op.source))
             taken = builder.value(Reduce, known, combine="or", axis=op.axis)
             return _without(builder, bad, taken)
         if isinstance(op, Dot):
-            bad = _without(builder, bad, _is_nan(builder, op.acc))
+            bad = _without(builder, bad, is_nan(builder, op.acc))
             for side in (op.a, op.b):
-                bad = _without(builder, bad, _any(builder, _is_nan(builder, side)))
+                bad = _without(builder, bad, _any(builder, is_nan(builder, side)))
             return bad
         for operand in dict.fromkeys(op.operands):
-            bad = _without(builder, bad, _is_nan(builder, operand))
+            bad = _without(builder, bad, is_nan(builder, operand))
         return self._alive(builder, result, bad)
 
     def _alive(self, builder: Builder, value: Value, lanes: Value) -> Value:
@@ -221,7 +221,7 @@ class _Births:
         return None
 
 
-def _is_nan(builder: Builder, value: Value) -> Value:
+def is_nan(builder: Builder, value: Value) -> Value:
     return builder.value(Compare, value, value, predicate="ne")
 
 

@@ -77,21 +77,19 @@ Keeps: all results of programs without a fault; every effect and its order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blocklang.analysis.pointer_origins import pointer_origins
 from blocklang.analysis.run_time_bounds import Bound, constant_bound
 from blocklang.ir.builder import Builder
-from blocklang.ir.core import Kernel, Operation, Region, Value
+from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ir.types import I1, I64, U64, shape_of, with_element
-from blocklang.ops.atomics import Atomic
-from blocklang.ops.control import For, If, While
 from blocklang.ops.elementwise import Add, And, Cast, Compare, Maximum, Sub, Xor
 from blocklang.ops.events import ReportFault
 from blocklang.ops.faults import BOUNDS, HIGH_OF, LOW_OF, OVERFLOW
-from blocklang.ops.memory import Load, Store, pointee
+from blocklang.ops.memory import pointee
+from blocklang.passes.checking.accesses import accesses_of, action_of, arrays_behind, mask_of, pointer_of
 from blocklang.passes.checking.exact import ExactArithmetic
 from blocklang.passes.checking.intervals import LiveIntervals, Unbounded
 from blocklang.passes.checking.reports import all_of, among, any_of, as_word, at_first, only_if, shaped
@@ -119,7 +117,7 @@ class _Checks:
         self._ends: dict[Value, _Ends] = {}
 
     def run(self) -> None:
-        for op in list(_accesses(self.kernel.body)):
+        for op in list(accesses_of(self.kernel.body)):
             self.check(op)
 
     def ends(self, array: Value) -> _Ends:
@@ -135,10 +133,8 @@ class _Checks:
 
     def check(self, op: Operation) -> None:
         """Put the check of one access before it."""
-        pointer, mask = _operand(op, "pointer"), _operand(op, "mask")
-        assert pointer is not None
-        origins = pointer_origins(pointer)
-        arrays = None if origins is None else [a for a in self.kernel.args if a in origins]
+        pointer, mask = pointer_of(op), mask_of(op)
+        arrays = arrays_behind(self.kernel, pointer)
         if arrays is None and not self.exact.may_wrap(pointer):
             return
         builder = Builder.before_op(op)
@@ -203,7 +199,7 @@ class _Checks:
             bad.append(builder.value(Compare, above, make_constant(builder, 0, above.type), predicate="ne"))
             blocks.append(lambda: above)
         facts: dict[str, Any] = {
-            "action": "atomic" if isinstance(op, Atomic) else op.name,
+            "action": action_of(op),
             "shape": shape,
             "size": pointee(pointer.type).bytes,
             "arrays": tuple(a.name for a in arrays or ()),
@@ -253,18 +249,3 @@ def _near(builder: Builder, distance: Value) -> list[Value]:
         builder.value(Compare, distance, low, predicate="ge"),
         builder.value(Compare, distance, high, predicate="le"),
     ]
-
-
-def _operand(op: Operation, name: str) -> Value | None:
-    values = op.segment(name) if name in op.segments else []
-    return values[0] if values else None
-
-
-def _accesses(region: Region) -> Iterator[Operation]:
-    """The operations on memory, where something can be reported."""
-    for op in region.ops:
-        if isinstance(op, (Load, Store, Atomic)):
-            yield op
-        elif isinstance(op, (If, For, While)):
-            for inner in op.regions:
-                yield from _accesses(inner)

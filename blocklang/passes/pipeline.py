@@ -16,7 +16,11 @@ from blocklang.ir.core import Kernel
 from blocklang.ir.verifier import verify
 from blocklang.passes.assign_spaces import assign_spaces
 from blocklang.passes.canonicalise import canonicalise
+from blocklang.passes.check_alignment import check_alignment
 from blocklang.passes.check_nan import check_nan
+from blocklang.passes.check_races import check_races
+from blocklang.passes.check_unwritten import check_unwritten
+from blocklang.passes.continue_after_faults import continue_after_faults
 from blocklang.passes.count_accesses import count_accesses
 from blocklang.passes.cut_loops import cut_loops
 from blocklang.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
@@ -32,6 +36,7 @@ from blocklang.passes.insert_checks import insert_checks
 from blocklang.passes.lower_to_tile import lower_to_tile
 from blocklang.passes.memoise_packing import memoise_packing
 from blocklang.passes.narrow_loops import narrow_loops
+from blocklang.passes.note_stored_nan import note_stored_nan
 from blocklang.passes.part_lanes import part_lanes
 from blocklang.passes.place import place
 from blocklang.passes.plan_memory import plan_memory
@@ -44,7 +49,7 @@ from blocklang.passes.unswitch_masks import unswitch_masks
 from blocklang.passes.version_strides import version_strides
 from blocklang.target import Device, Target
 
-FP_FUSION, CHECKS, NAN, POISON = "fp_fusion", "checks", "nan", "poison"
+FP_FUSION, CHECKS, NAN, POISON, AUDIT = "fp_fusion", "checks", "nan", "poison", "audit"
 EMULATED = "emulated"
 
 
@@ -99,7 +104,27 @@ BLOCK_PASSES: tuple[Pass, ...] = (
         "if the launch debugs; addresses in loops are scalars and blocks that do not change",
         switch=CHECKS,
     ),
+    Pass("check_alignment", check_alignment, "under `blocklang check`; addresses are final", switch=AUDIT),
+    Pass(
+        "check_races",
+        check_races,
+        "under `blocklang check`; what lies outside of its array has no word, and has ended its program",
+        switch=AUDIT,
+    ),
+    Pass("check_unwritten", check_unwritten, "under `blocklang check`; for the same reason", switch=AUDIT),
     Pass("check_nan", check_nan, "if the launch asks for it; what is fused is one operation", switch=NAN),
+    Pass(
+        "note_stored_nan",
+        note_stored_nan,
+        "under `blocklang check`; NaN that go nowhere are not said",
+        switch=AUDIT,
+    ),
+    Pass(
+        "continue_after_faults",
+        continue_after_faults,
+        "under `blocklang check`; no check is inserted behind it",
+        switch=AUDIT,
+    ),
     Pass("fuse_accumulators", fuse_accumulators, "acc += dot(a, b) becomes one product"),
     Pass("eliminate_dead_code", eliminate_dead_code, "the last pass that sees whole blocks"),
 )
@@ -191,8 +216,8 @@ def run_pipeline(
         observer: called with a pass's name and the kernel after it.
         switches: FP_FUSION: products and sums of floats become fused multiply-adds. CHECKS: accesses are
             checked. NAN: a NaN that is made of numbers is reported. POISON: masked lanes that no `other`
-            fills hold a value that shows.
-            EMULATED: it runs for a device that is not here.
+            fills hold a value that shows. AUDIT: races, unwritten elements and alignment are checked, and
+            programs go on. EMULATED: it runs for a device that is not here.
         share: programs share what they pack.
     """
     seconds: dict[str, float] = {}

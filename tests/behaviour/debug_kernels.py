@@ -477,3 +477,17 @@ def fused_sum(x, out, n, BLOCK: bl.constexpr):
     i = tl.arange(0, BLOCK)
     v = tl.load(x + i, mask=i < n)
     tl.store(out + i, v * v - v, mask=i < n)
+
+
+# ---- what an `if` hands on ----
+
+
+@bl.jit
+def offsets_that_an_arm_renews(x, out, n, BLOCK: bl.constexpr):
+    tile = -1
+    i = tl.arange(0, BLOCK)
+    for step in range(n):
+        if step % 2 == 0:
+            tile += 1
+            i = tile * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + i, tl.load(x + i))

@@ -398,3 +398,13 @@ def test_fused_products_are_checked_as_others(fused: bool, mode: str) -> None:
     out = np.zeros(4, np.float32)
     kernel[1](x, out, 2, debug="nan,poison", **options)
     assert out.tolist() == [0, 2, 0, 0]
+
+
+@row("Memory", "bounds, races, NaN")
+def test_blocks_and_scalars_that_an_arm_renews() -> None:
+    """An `if` that hands on a block of offsets and the scalar that it is made of, both of which may wrap."""
+    out = np.zeros(16, np.float32)
+    kernels.offsets_that_an_arm_renews[1](np.arange(16, dtype=np.float32), out, 4, BLOCK=8, debug=True)
+    assert out.tolist() == list(range(16))
+    said = both(kernels.offsets_that_an_arm_renews, 1, X, OUT, 4, BLOCK=8)
+    assert "load out of bounds, lane [2]: element offset 10 " in said

@@ -77,9 +77,11 @@ class ExactArithmetic:
 
     def _beside_result(self, op: If, index: int) -> None:
         self._beside(op.results[index])
-        for arm in op.regions:
-            end = end_of(arm)
-            self._hand_on(end, "values", end.operands[index])
+        # A place in both arms before either is known: what is beside another result may be made meanwhile.
+        ends = [end_of(arm) for arm in op.regions]
+        places = [self._reserve(end, "values", end.operands[index]) for end in ends]
+        for end, place in zip(ends, places, strict=True):
+            self._fill(end, place, end.operands[index])
 
     def _beside_slot(self, op: For, slot: int) -> None:
         self._beside(op.body.args[1 + slot])
@@ -102,9 +104,16 @@ class ExactArithmetic:
 
     def _hand_on(self, op: Operation, segment: str, value: Value) -> None:
         """Let an operation hand on what belongs beside a value that it hands on."""
-        builder, place = Builder.before_op(op), len(op.operands)
-        zero = make_constant(builder, 0, with_element(value.type, I64))
-        op.set_segment(segment, [*op.segment(segment), zero])  # others may follow before it is known
+        self._fill(op, self._reserve(op, segment, value), value)
+
+    def _reserve(self, op: Operation, segment: str, value: Value) -> int:
+        """Make a place for what belongs beside a value; others may follow before it is known."""
+        place = len(op.operands)
+        zero = make_constant(Builder.before_op(op), 0, with_element(value.type, I64))
+        op.set_segment(segment, [*op.segment(segment), zero])
+        return place
+
+    def _fill(self, op: Operation, place: int, value: Value) -> None:
         op.set_operand(place, _Copy(self, Builder.before_op(op)).word(value))
 
     def excess(self, builder: Builder, pointer: Value) -> Value | None:
