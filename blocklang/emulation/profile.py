@@ -253,9 +253,16 @@ class Profile:
         times = [(each.estimate, each.times) for each in self.launches]
         return {
             "device": self.device.name,
+            **({} if self.seconds is None else {"model_error_percent": model_errors(self.device)}),
             **_report(self.total, self.usage, self.device, times),
             "launches": [launch.to_dict(self.device) for launch in self.launches],
         }
+
+
+def model_errors(device: Device) -> dict[str, float]:
+    """By how much the model's time is longer than the published one, for each workload that was run."""
+    known = {each.name: each.model_error for each in device.published}
+    return {name: 100 * error for name, error in known.items() if error is not None}
 
 
 Times = Sequence[tuple["Estimate | None", int]]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from blocklang.abi import SpaceUsage
-from blocklang.emulation.profile import Counts, LaunchProfile, Profile
+from blocklang.emulation.profile import Counts, LaunchProfile, Profile, model_errors
 from blocklang.target import Device, format_size
 
 Row = tuple[str, ...]
@@ -22,6 +22,8 @@ def format_profile(profile: Profile) -> str:
 def _report(profile: Profile) -> Iterator[str]:
     device = profile.device
     yield f"{device.name}: {device.title}"
+    if profile.seconds is not None:
+        yield _model_error(device)
     for launch in profile.launches:
         yield ""
         yield _title(launch)
@@ -33,6 +35,14 @@ def _report(profile: Profile) -> Iterator[str]:
         yield f"all {launches} launches"
         yield from _times(profile.to_dict())
         yield from _tables(profile.total, profile.usage, device)
+
+
+def _model_error(device: Device) -> str:
+    """How far the model was from what is published of the device."""
+    errors = ", ".join(f"{error:+.1f}%" for error in model_errors(device).values())
+    if not errors:
+        return "model: no published time of this device was run for comparison"
+    return f"model: {errors} off the published times of this device (blocklang devices show {device.name})"
 
 
 def _title(launch: LaunchProfile) -> str:

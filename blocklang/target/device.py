@@ -343,6 +343,7 @@ class Published:
         workload: what ran, in words.
         seconds: its time; or `rate`, in operations per second.
         active: by engine (or 'dma'), the share of the time in which it was active.
+        model_error: by how much of it the emulator's time for the workload is longer; None if it was not run.
     """
 
     name: str
@@ -352,6 +353,7 @@ class Published:
     seconds: float | None = None
     rate: float | None = None
     active: Mapping[str, float] = field(default_factory=dict)
+    model_error: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -322,7 +322,7 @@ def _rule(table: Table, engines: Mapping[str, Engine]) -> Rule:
 
 
 def _published(table: Table, engines: Mapping[str, Engine]) -> Published:
-    table.allow("name", "workload", "time", "rate", "active", "source", "unverified")
+    table.allow("name", "workload", "time", "rate", "active", "model_error", "source", "unverified")
     if ("time" in table.data) == ("rate" in table.data):
         got = words("both") if "time" in table.data else ABSENT
         raise table.error("time", "either a time or a rate", got)
@@ -337,6 +337,7 @@ def _published(table: Table, engines: Mapping[str, Engine]) -> Published:
         seconds=table.number("time", "time") if "time" in table.data else None,
         rate=table.number("rate", "rate") if "rate" in table.data else None,
         active={} if active is None else {name: active.number(name, "share") for name in active.data},
+        model_error=table.number("model_error", "error") if "model_error" in table.data else None,
     )
 
 

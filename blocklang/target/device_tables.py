@@ -24,6 +24,7 @@ EXPECTED = {
     "cycles": "a number of cycles",
     "number": "a number",
     "share": "a share between 0 and 1",
+    "error": "a relative error, such as -0.05",
     **EXAMPLES,
 }
 
@@ -182,6 +183,8 @@ def _fits(value: float, reads: str) -> bool:
         return isinstance(value, int) and value >= 1
     if reads == "share":
         return 0 <= value <= 1
+    if reads == "error":
+        return -1 < value < float("inf")
     return reads in ("cycles", "number") and 0 <= value < float("inf")
 
 

@@ -90,10 +90,10 @@ def _cell(found: PlacedFigure | None) -> str:
 def _published(devices: list[Device]) -> Iterator[str]:
     yield "## Published results"
     yield ""
-    yield "What a model of the device is held to."
+    yield "What the model of the device is held to, and how far off it is (`python -m benchmarks.published`)."
     yield ""
-    yield "| device | result | figure | source |"
-    yield "| --- | --- | --- | --- |"
+    yield "| device | result | figure | source | the emulator's time |"
+    yield "| --- | --- | --- | --- | ---: |"
     for device in devices:
         for each in device.published:
             figure = (
@@ -102,7 +102,8 @@ def _published(devices: list[Device]) -> Iterator[str]:
                 else format_quantity(each.rate or 0, "rate")
             )
             source = device.sources.get(each.source, each.source)
-            yield f"| {device.name} | {each.name}: {each.workload} | {figure} | {source} |"
+            error = "" if each.model_error is None else f"{100 * each.model_error:+.1f} %"
+            yield f"| {device.name} | {each.name}: {each.workload} | {figure} | {source} | {error} |"
     yield ""
 
 

@@ -17,7 +17,7 @@ from blocklang.compiler import compile_counted
 from blocklang.diagnostics import CompilationError, UsageError
 from blocklang.emulation.estimate import Run, estimate_launch
 from blocklang.emulation.placement import place_blocks
-from blocklang.emulation.profile import Profile
+from blocklang.emulation.profile import Profile, model_errors
 from blocklang.emulation.whatif import Launched, parse_vary, sweep
 from blocklang.ir.parser import parse_kernel
 from blocklang.target import device_names, find_device
@@ -105,6 +105,7 @@ def test_memory_is_what_a_sum_of_vectors_waits_for_on_a_gpu() -> None:
 def test_published_times_of_trn2(device: str, name: str, percent: float) -> None:
     found = compare(device, name)
     assert abs(found.error_percent) < percent
+    assert found.error_percent == pytest.approx(stated_error(device, name), abs=0.1)
     assert found.bottleneck == ("tensor" if "hoisted" in name else "dma")
 
 
@@ -114,6 +115,13 @@ def test_published_products_of_h100_are_in_order() -> None:
     times = [row.model_us for row in found]
     assert times == sorted(times, reverse=True)
     assert all(abs(row.error_percent) < 20 for row in found)
+    for row in found:
+        assert row.error_percent == pytest.approx(stated_error("h100", row.name), abs=0.1)
+
+
+def stated_error(device: str, name: str) -> float:
+    """What reports say of the model, in percent."""
+    return model_errors(find_device(device))[name]
 
 
 # ---- what holds for every device ----
