@@ -30,10 +30,18 @@ from tests.fuzz.shrinking import Shrinker
 CPUS = ("host", "host", "x86-64-v3", "x86-64-v3", "x86-64-v2", "x86-64-v4", "x86-64")
 GENERATOR = "generator"  # the stage of a case that could not be made
 _DEBUG = 0.2  # the share of cases that are checked in debug mode, too
+_EMULATED = 0.1  # and with the counters of an emulated device
 _THOROUGH = 0.25  # the share of cases whose forms in between are checked even if machine code agrees
 
 
-def check_for(seed: int, *, every_pass: bool = False, all_forms: bool = False, isolate: bool = True) -> Check:
+def check_for(
+    seed: int,
+    *,
+    every_pass: bool = False,
+    all_forms: bool = False,
+    isolate: bool = True,
+    only_emulated: bool = False,
+) -> Check:
     """How case `seed` is checked: for which CPU, whether with a schedule of its own and in debug mode, and
     how thoroughly."""
     rng = random.Random(f"check {seed}")
@@ -42,7 +50,17 @@ def check_for(seed: int, *, every_pass: bool = False, all_forms: bool = False, i
     forms = every_pass or all_forms or random.Random(f"forms {seed}").random() < _THOROUGH
     schedule = PerturbedSchedule(seed) if perturbed else choose_schedule
     debug = random.Random(f"debug {seed}").random() < _DEBUG
-    return Check(cpu, schedule, every_pass=every_pass, isolate=isolate, forms=forms, debug=debug)
+    emulated = only_emulated or random.Random(f"emulated {seed}").random() < _EMULATED
+    return Check(
+        cpu,
+        schedule,
+        every_pass=every_pass,
+        isolate=isolate,
+        forms=forms,
+        debug=debug,
+        emulated=emulated,
+        plain=not only_emulated,
+    )
 
 
 def make(seed: int) -> Case:
@@ -71,13 +89,15 @@ class Examination:
     Attributes:
         every_pass: interpret the kernel after every pass.
         shrink_seconds: to make one failure small; 0 leaves it as it was found.
+        only_emulated: run nothing but machine code with the counters of an emulated device.
     """
 
     every_pass: bool = False
     shrink_seconds: float = 120.0
+    only_emulated: bool = False
 
     def __call__(self, seed: int) -> Outcome:
-        check = check_for(seed, every_pass=self.every_pass)
+        check = check_for(seed, every_pass=self.every_pass, only_emulated=self.only_emulated)
         try:
             case, failure = run_seed(seed, check)
         except InvalidCase:
@@ -88,7 +108,7 @@ class Examination:
 
     def shrunk(self, seed: int, case: Case, failure: Failure) -> str:
         """A failing case as a test, made small if there is time for it."""
-        check = check_for(seed, every_pass=self.every_pass)
+        check = check_for(seed, every_pass=self.every_pass, only_emulated=self.only_emulated)
         isolated = IsolatedCheck(check)
         shrinker = Shrinker(case, failure, isolated if failure.stage == DIED else check, self.shrink_seconds)
         if self.shrink_seconds:
@@ -116,6 +136,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="how many processes check at once (default 1)")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
     parser.add_argument("--every-pass", action="store_true", help="interpret the kernel after every pass")
+    parser.add_argument(
+        "--emulated", action="store_true", help="only machine code with an emulated device's counters"
+    )
     parser.add_argument("--no-shrink", action="store_true", help="report failures as they were found")
     parser.add_argument(
         "--shrink-seconds", type=float, default=120.0, help="time to shrink one failure (default 120)"
@@ -126,7 +149,8 @@ def _arguments() -> argparse.Namespace:
 def main() -> int:
     options = _arguments()
     started = time.monotonic()
-    examine = Examination(options.every_pass, 0.0 if options.no_shrink else options.shrink_seconds)
+    shrink_seconds = 0.0 if options.no_shrink else options.shrink_seconds
+    examine = Examination(options.every_pass, shrink_seconds, options.emulated)
     runner = Runner(
         examine,
         max(options.jobs, 1),

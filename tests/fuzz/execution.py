@@ -8,6 +8,9 @@ Machine code runs with every array between pages that cannot be accessed, in the
 not change (canaries), with scratch memory full of rubbish, and in a process of its own: a crash or an
 endless loop is a failure like any other.
 
+Under emulation a kernel counts what it moves, for a device that is not here: it leaves what it leaves without
+counters.
+
 In debug mode all forms from the insertion of the checks on report a fault, or none does, and then they leave
 what they leave without checks. A source's own lines, whose checks are others, find every fault that the
 forms report; and if the ends of the memories are said not to be there, the checks report what leaves them.
@@ -16,6 +19,7 @@ forms report; and if the ends of the memories are said not to be there, the chec
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 import os
 import signal
@@ -40,17 +44,18 @@ from blocklang.ir.verifier import verify
 from blocklang.ops.events import ReportFault
 from blocklang.ops.faults import HIGH_OF, LOW_OF
 from blocklang.ops.scan import MapElementwise
-from blocklang.passes.pipeline import CHECKS, run_pipeline
+from blocklang.passes.pipeline import CHECKS, EMULATED, run_device_passes, run_pipeline
 from blocklang.passes.plan_memory import scratch_bytes
 from blocklang.passes.schedule import Schedule, choose_schedule
 from blocklang.runtime.loader import LoadedObject
-from blocklang.target import Target, target_for
+from blocklang.target import Target, find_device, target_for
 from tests.fuzz.cases import Bytes, Case, Memory, Pointer
 from tests.fuzz.sources import source_of
 
 PAGE = mmap.PAGESIZE
 SECONDS = 20  # for a case's machine code
 EAGER = "the source's own lines"  # the stage at which they differ
+COUNTED = "machine code that counts"
 _CANARY = 0xC5
 Chooser = Callable[[Kernel, Target], Schedule]
 Memories = list[Bytes]
@@ -331,6 +336,8 @@ class Check:
         forms: verify and interpret the forms between Block IR and machine code, too. Without it they are
             looked at only if machine code does not agree, to say where that begins.
         debug: check the kernel in debug mode, too.
+        emulated: check the kernel with the counters of an emulated device, too.
+        plain: check the kernel as it is.
     """
 
     cpu: str = "host"
@@ -339,6 +346,8 @@ class Check:
     isolate: bool = True
     forms: bool = True
     debug: bool = False
+    emulated: bool = False
+    plain: bool = True
 
     def __call__(self, case: Case) -> Failure | None:
         """Compare all forms of `case`.
@@ -354,6 +363,10 @@ class Check:
             raise InvalidCase(str(error)) from error
         if case.source and (failure := _eager_failure(case, expected)):
             return failure
+        if self.emulated and (failure := self._emulated_failure(kernel, case, expected)):
+            return failure
+        if not self.plain:
+            return None
         for switches in ((), (CHECKS,)) if self.debug else ((),):
             failure = self._compiled_failure(kernel, case, expected, switches)
             if failure is None:
@@ -363,6 +376,25 @@ class Check:
             thorough = replace(self, forms=True)
             return thorough._compiled_failure(kernel, case, expected, switches) or failure
         return None
+
+    def _emulated_failure(self, kernel: Kernel, case: Case, expected: Memories) -> Failure | None:
+        """Machine code that counts for a device."""
+        target = target_for(self.cpu)
+        try:
+            run = run_pipeline(
+                clone_kernel(kernel), target, schedule=self.schedule, switches=(EMULATED,), share=False
+            )
+            counts = run_device_passes(run.kernel, find_device("trn2")).counts
+            counters = Memory("i64", max(counts.counters * math.prod(case.grid), 1), "ramp")
+            pointer = Pointer(len(case.memories))
+            counted = replace(case, arguments=(*case.arguments, pointer), memories=(*case.memories, counters))
+            found = run_native(run.kernel, target, counted, isolate=self.isolate)
+        except Exception as error:  # noqa: BLE001  (whatever a pass raises is what the fuzzer looks for)
+            return Failure(COUNTED, f"{type(error).__name__}: {error}"[:2000])
+        if isinstance(found, Failure):
+            return Failure(COUNTED, found.reason)
+        reason = "reports a fault" if found is None else difference(case, expected, found[:-1])
+        return Failure(COUNTED, reason) if reason else None
 
     def _compiled_failure(
         self, kernel: Kernel, case: Case, expected: Memories, switches: tuple[str, ...]
