@@ -12,28 +12,19 @@ from pathlib import Path
 import click
 
 from blocklang.cli.devices import mapped_devices
-from blocklang.cli.scripts import complete_device, existing_file, run_script, write_text
+from blocklang.cli.scripts import FILE, device_option, existing_file, run_script, takes_script, write_text
 from blocklang.diagnostics import UsageError
 from blocklang.jit import check_launches
 from blocklang.runtime.findings import Finding, Findings
 from blocklang.runtime.watching import watch_empty
 from blocklang.target import find_device
-from blocklang.target.device_search import HOST, shipped_names
 
 MOST_SHOWN = 50
 
 
 @click.command()
-@click.argument("script")
-@click.argument("arguments", nargs=-1)
-@click.option(
-    "--device",
-    "name",
-    default="none",
-    metavar="NAME|none",
-    shell_complete=complete_device,
-    help=f"Kernels must fit it: {', '.join((*shipped_names(), HOST))}, or a .toml file. Default: none.",
-)
+@takes_script
+@device_option("Kernels must fit it: {names}, or a .toml file. Default: none.", "none")
 @click.option("--nan/--no-nan", default=True, help="Look for operations that make a NaN of numbers.")
 @click.option(
     "--watch-empty",
@@ -45,7 +36,7 @@ MOST_SHOWN = 50
 @click.option(
     "--json",
     "output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Also write the findings to this file.",
 )
 def check(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from blocklang.cli.scripts import complete_device, existing_file, run_script, write_text
+from blocklang.cli.scripts import FILE, device_option, existing_file, run_script, takes_script, write_text
 from blocklang.diagnostics import UsageError
 from blocklang.emulation.page import format_page
 from blocklang.emulation.saving import format_json
@@ -17,27 +17,14 @@ from blocklang.emulation.table import format_profile
 from blocklang.emulation.trace import format_trace
 from blocklang.jit import emulate
 from blocklang.target import find_device
-from blocklang.target.device_search import HOST, shipped_names
-
-_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.argument("script")
-@click.argument("arguments", nargs=-1)
-@click.option(
-    "--device",
-    "name",
-    required=True,
-    metavar="NAME",
-    shell_complete=complete_device,
-    help=f"One of {', '.join((*shipped_names(), HOST))}, or a description of your own: a .toml file.",
-)
-@click.option("--json", "figures", type=_FILE, help="Also write the figures to this file.")
-@click.option(
-    "--html", "page", type=_FILE, help="Also write a page: timeline, roofline, source line by line."
-)
-@click.option("--trace", type=_FILE, help="Also write a timeline that Perfetto and chrome://tracing open.")
+@takes_script
+@device_option("One of {names}, or a description of your own: a .toml file.")
+@click.option("--json", "figures", type=FILE, help="Also write the figures to this file.")
+@click.option("--html", "page", type=FILE, help="Also write a page: timeline, roofline, source line by line.")
+@click.option("--trace", type=FILE, help="Also write a timeline that Perfetto and chrome://tracing open.")
 def profile(
     script: str,
     arguments: tuple[str, ...],

@@ -12,12 +12,12 @@ import runpy
 import sys
 import tokenize
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -186,6 +186,29 @@ def write_text(path: Path, text: str, option: str) -> None:
         raise UsageError(f"cannot write {path}: {error.strerror}", help=help) from error
 
 
-def complete_device(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:
+FILE = click.Path(dir_okay=False, path_type=Path)  # that an option names to be written
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def takes_script(command: Command) -> Command:
+    """A command's arguments: a script, and what follows its name."""
+    return click.argument("script")(click.argument("arguments", nargs=-1)(command))
+
+
+def device_option(help: str, default: str | None = None) -> Callable[[Command], Command]:
+    """The option `--device`, required without a default. `{names}` in the help stands for the devices."""
+    from blocklang.target.device_search import HOST, shipped_names
+
+    return click.option(
+        "--device",
+        "name",
+        **({"required": True} if default is None else {"default": default}),
+        metavar="NAME" if default is None else f"NAME|{default}",
+        shell_complete=_complete_device,
+        help=help.format(names=", ".join((*shipped_names(), HOST))),
+    )
+
+
+def _complete_device(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:
     """Names of devices, for the shell."""
     return [CompletionItem(name) for name in device_names() if name.startswith(start)]

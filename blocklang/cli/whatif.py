@@ -11,25 +11,15 @@ from pathlib import Path
 
 import click
 
-from blocklang.cli.scripts import complete_device, existing_file, run_script, write_text
+from blocklang.cli.scripts import FILE, device_option, existing_file, run_script, takes_script, write_text
 from blocklang.diagnostics import UsageError
 from blocklang.emulation.whatif import Launched, Point, Vary, changed, combinations, parse_vary, sweep
 from blocklang.jit import emulate
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
-
 
 @click.command()
-@click.argument("script")
-@click.argument("arguments", nargs=-1)
-@click.option(
-    "--device",
-    "name",
-    required=True,
-    metavar="NAME",
-    shell_complete=complete_device,
-    help="A device's name, or a .toml file.",
-)
+@takes_script
+@device_option("A device's name, or a .toml file.")
 @click.option(
     "--vary",
     "texts",
@@ -41,12 +31,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--json",
     "output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Also write the figures to this file.",
 )
 @click.option(
     "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Also draw them (.svg, .png; needs matplotlib).",
 )
 def whatif(
