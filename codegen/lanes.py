@@ -514,7 +514,7 @@ class LaneEmitter:
         row, column = lanes
         panel = op.panel
         affine = column.step == "1" and panel % max(self.width, 1) == 0
-        context = self.context(0 if affine or not column.width else self.width)
+        context = self.context(0 if affine or column.is_uniform else self.width)
         text = column.text if affine or column.is_uniform else self.vector(column)
         kind = vector_of("i64", context.width)
         divisor = splat_constant("i64", str(panel), context.width)

@@ -664,3 +664,28 @@ def test_what_a_loop_of_lanes_shares_comes_from_what_is_kept() -> None:
         arguments=(Pointer(memory=0, offset=0), Pointer(memory=1, offset=0)),
         memories=(Memory("i32", 8, "small"), Memory("i32", 8, "ramp")),
     )
+
+
+def test_a_panel_that_is_written_by_wider_steps_than_it_has_columns() -> None:
+    # One loop packs both operands, 32 lanes a step; a panel has 16.
+    assert_agrees(
+        """
+        kernel @kernel(%p: ptr<f32>, %q: ptr<i32>) alias="disjoint" {
+          %rows = arange start=0, end=64 : block<64xi32>
+          %from = offset %q, %rows : block<64xptr<i32>>
+          %x = load %from : block<64xi32>
+          %down = cast %x : block<64xf16>
+          %column = expand_dims %down, axis=1 : block<64x1xf16>
+          %across = trans %column, order=[1, 0] : block<1x64xf16>
+          %zero = constant value=0.0 : block<64x64xf32>
+          %all = dot %column, %across, %zero : block<64x64xf32>
+          %sums = reduce %all, combine="sum", axis=1 : block<64xf32>
+          %to = offset %p, %rows : block<64xptr<f32>>
+          store %to, %sums
+          return
+        }
+        """,
+        arguments=(Pointer(memory=0, offset=0), Pointer(memory=1, offset=0)),
+        memories=(Memory("f32", 64, "small"), Memory("i32", 64, "ramp")),
+        cpu="x86-64-v3",
+    )
