@@ -508,12 +508,13 @@ class LaneEmitter:
     def _panel_pointer(
         self, base: Lane, op: Memory, lanes: list[Lane], shape: tuple[int, ...], size: int
     ) -> Lane:
-        """Row i, column j of a matrix stored in panels. Vectors along j start at multiples of the width,
-        which divides the panel.
+        """Row i, column j of a matrix stored in panels. A vector along j lies in one panel if it starts at a
+        multiple of its width, which divides the panel; loops over parts of a row need not start there.
         """
         row, column = lanes
-        panel = op.panel
-        affine = column.step == "1" and panel % max(self.width, 1) == 0
+        panel, width = op.panel, max(self.width, 1)
+        starts_whole = width == 1 or (column.multiple > 0 and column.multiple % width == 0)
+        affine = column.step == "1" and panel % width == 0 and starts_whole
         context = self.context(0 if affine or column.is_uniform else self.width)
         text = column.text if affine or column.is_uniform else self.vector(column)
         kind = vector_of("i64", context.width)

@@ -689,3 +689,31 @@ def test_a_panel_that_is_written_by_wider_steps_than_it_has_columns() -> None:
         memories=(Memory("f32", 64, "small"), Memory("i32", 64, "ramp")),
         cpu="x86-64-v3",
     )
+
+
+def test_a_packed_operand_that_is_made_of_two_parts() -> None:
+    # The second part starts at column 47: vectors from there on cross the panels.
+    assert_agrees(
+        """
+        kernel @kernel(%p: ptr<f64>) alias="disjoint" {
+          %i = arange start=0, end=8 : block<8xi32>
+          %across = expand_dims %i, axis=0 : block<1x8xi32>
+          %down = expand_dims %i, axis=1 : block<8x1xi32>
+          %a = cast %across : block<1x8xf64>
+          %left = broadcast %down, shape=[8, 47] : block<8x47xi32>
+          %right = broadcast %down, shape=[8, 17] : block<8x17xi32>
+          %x = cast %left : block<8x47xf64>
+          %y = cast %right : block<8x17xf64>
+          %b = cat %x, %y, axis=1 : block<8x64xf64>
+          %zero = constant value=0.0 : block<1x64xf64>
+          %product = dot %a, %b, %zero : block<1x64xf64>
+          %columns = arange start=0, end=64 : block<64xi32>
+          %row = expand_dims %columns, axis=0 : block<1x64xi32>
+          %to = offset %p, %row : block<1x64xptr<f64>>
+          store %to, %product
+          return
+        }
+        """,
+        arguments=(Pointer(memory=0, offset=0),),
+        memories=(Memory("f64", 64, "small"),),
+    )
