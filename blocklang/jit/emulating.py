@@ -98,10 +98,9 @@ class _Emulator:
         with self._lock:
             counted = self._version(launch)
         counters = np.zeros((math.prod(launch.grid), counted.kernel.counts.counters), np.int64)
-        # A launch in debug mode has the ends of its arrays, too; here nothing is checked.
-        given = launch.slots[: counted.kernel.abi.argument_bytes - SLOT_BYTES]
-        slots = given + slots_of([counters.ctypes.data])
-        counted.loaded.launch(slots, launch.grid, threads=get_num_threads())
+        slots = launch.slots + slots_of([counters.ctypes.data])
+        arrays = launch.arrays if counted.kernel.abi.bounds else None
+        counted.loaded.launch(slots, launch.grid, launch.threads or get_num_threads(), arrays)
         run = _run_of(launch, counted.kernel, counters)
         with self._lock:
             self.profile.add(
@@ -122,7 +121,8 @@ class _Emulator:
 
         known = self._versions.get(id(launch.compiled))
         if known is None:
-            kernel = compile_counted(launch.compiled.source, self.device)
+            options = launch.specialisation.switches.compile_options()
+            kernel = compile_counted(launch.compiled.source, self.device, options=options)
             placement = _NOWHERE if self.only_runs else place_blocks(kernel.block, self.device)
             loaded = LoadedKernel(kernel.abi, kernel.object_code)
             known = _Counted(launch.compiled, kernel, loaded, placement)

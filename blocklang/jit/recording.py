@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class Launch(NamedTuple):
     """One launch: the function, the version that runs, the compiled kernel, the grid, the arguments as
     `blocklang.abi` lays them out, and the options that were given; for who runs it in its place
-    (`replace_launches`) the arrays, too, by the names of their arguments.
+    (`replace_launches`) the arrays, too, by the names of their arguments, and how many threads may work (None
+    for the default).
     """
 
     function: JITFunction
@@ -29,6 +30,7 @@ class Launch(NamedTuple):
     slots: bytes = b""
     options: Mapping[str, Any] = MappingProxyType({})
     arrays: Mapping[str, Array] = MappingProxyType({})
+    threads: int | None = None
 
 
 _recorders: list[Callable[[Launch], object]] = []
