@@ -110,6 +110,26 @@ class Planner:
         """The numbers of what an operation computes with."""
         return tuple(self.number(v) for v in op.operands if v in self.data)
 
+    def loaded(self, op: Load | Store | Atomic) -> tuple[int, ...]:
+        """The numbers of what was loaded, or computed as data, to know where an access goes and whether."""
+        found: dict[int, None] = {}
+        pending = [v for name in ("pointer", "mask") for v in _segment(op, name)]
+        seen: set[Value] = set()
+        while pending:
+            value = pending.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            producer = value.defining_op
+            if producer is None or producer.regions:
+                if value in self.data:
+                    found[self.number(value)] = None
+            elif isinstance(producer, (Load, Atomic)):
+                found[self.number(value)] = None
+            else:
+                pending.extend(producer.operands)
+        return tuple(found)
+
     # ---- how often ----
 
     def _count_executions(self, region: Region, times: float) -> None:
@@ -194,6 +214,12 @@ class Planner:
                 if result in self.data
             )
             yield Branch(self.trips[op, number], tuple(self.region(region)), results)
+
+
+def _segment(op: Operation, name: str) -> tuple[Value, ...]:
+    """An operand by name: one value, or none."""
+    value = getattr(op, name, None)
+    return () if value is None else (value,)
 
 
 def is_block(value: Value) -> bool:
