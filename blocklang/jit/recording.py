@@ -82,9 +82,26 @@ def replace_launches(run: Callable[[Launch], object]) -> Iterator[None]:
         _runners.remove(run)
 
 
+class _Plain(threading.local):
+    depth = 0
+
+
+_plain = _Plain()
+
+
+@contextmanager
+def plain_launches() -> Iterator[None]:
+    """Let launches of this thread run themselves, whatever replaces others, while the context lasts."""
+    _plain.depth += 1
+    try:
+        yield
+    finally:
+        _plain.depth -= 1
+
+
 def replaced_by() -> Callable[[Launch], object] | None:
-    """What runs launches now in their place; None if they run themselves."""
-    return _runners[-1] if _runners else None
+    """What runs launches of this thread now in their place; None if they run themselves."""
+    return _runners[-1] if _runners and not _plain.depth else None
 
 
 def is_recording() -> bool:

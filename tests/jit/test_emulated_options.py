@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 
 import blocklang as bl
 import blocklang.language as tl
-from blocklang.diagnostics import BlocklangError, CheckError, DeviceAssertionError
+from blocklang.diagnostics import BlocklangError, CheckError, DeviceAssertionError, LaunchError, UsageError
+from blocklang.jit import emulating
+from blocklang.target import device_text
 
 DEVICES = ("trn2", "h100")
 
@@ -131,3 +134,37 @@ def test_threads_that_launch_at_once() -> None:
     with bl.emulate("h100") as run, ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
     assert sum(launch.times for launch in run.launches) == 80
+
+
+@pytest.mark.parametrize("device", [3, None, np.float32])
+def test_what_is_no_device(device: Any) -> None:
+    with pytest.raises(UsageError, match="is no device"), bl.emulate(device):
+        pass
+    with pytest.raises(UsageError, match="is no device"):
+        bl.device(device)
+
+
+def test_a_path_is_a_device(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(device_text("trn2").replace('name = "trn2"', 'name = "mine"'), encoding="utf-8")
+    with bl.emulate(path) as run:
+        multiply_add[(1,)](*(numbers(seed, 64) for seed in range(4)), BLOCK=64)
+    assert run.device.name == bl.device(path).name == "mine"
+    with pytest.raises(UsageError, match="cannot read"), bl.emulate("a\0.toml"):
+        pass
+
+
+def test_more_programs_than_can_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emulating, "MOST_COUNTERS", 8000)
+    a = np.zeros(1024, np.float32)
+    with pytest.raises(LaunchError, match="are too many to be emulated") as failure, bl.emulate("trn2"):
+        multiply_add[(1024,)](a, a, a, a, BLOCK=1)
+    assert failure.value.location is not None
+
+
+def test_a_run_without_launches_says_so() -> None:
+    interpreted = bl.JITFunction(multiply_add.fn, interpret=True)
+    with bl.emulate("trn2") as run:
+        interpreted[(1,)](*(numbers(seed, 64) for seed in range(4)), BLOCK=64)
+    assert "no launches" in str(run)
+    assert run.seconds is None
