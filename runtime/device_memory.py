@@ -182,7 +182,7 @@ def device(device: Device | str | os.PathLike[str]) -> DeviceMemory:
             if memory.name == found.name and memory.description == found:
                 return memory
         is_name = isinstance(device, str) and not device.endswith(".toml")
-        memory = DeviceMemory(found, device if is_name else found)
+        memory = DeviceMemory(found, str(device) if is_name else found)
         _memories.append(memory)
         return memory
 

@@ -140,7 +140,7 @@ class _Emulator:
         if not self.device.is_timed or not len(run.rows):
             return None
         facts = (tuple(run.arguments.items()), run.grid, tuple(run.options.items()))
-        key = (*facts, hashlib.blake2b(run.rows, digest_size=16).digest())
+        key = (*facts, hashlib.blake2b(run.rows.data, digest_size=16).digest())
         known = counted.estimates.get(key)
         if known is None:
             versions = counted.placement.versions

@@ -1,5 +1,7 @@
 """What is loaded to know where an access goes, or whether, is moved too, and waited for."""
 
+# mypy: disable-error-code="no-untyped-def"
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,7 @@
 """An emulated launch is compiled and run as its options and switches say, like the plain one."""
 
+# mypy: disable-error-code="no-untyped-def"
+
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
