@@ -1,6 +1,6 @@
 """What is loaded to know where an access goes, or whether, is moved too, and waited for."""
 
-# mypy: disable-error-code="no-untyped-def"
+# mypy: disable-error-code="no-untyped-def,assignment"
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 import blocklang as bl
 import blocklang.language as tl
 from blocklang.emulation.profile import Profile
+from blocklang.target import find_device
 
 DEVICES = ("trn2", "h100", "mi300x")
 
@@ -45,6 +46,30 @@ def masked(x, where, out, BLOCK: tl.constexpr):
 
 
 @bl.jit
+def chased(x, where, out, BLOCK: tl.constexpr):
+    i = 0
+    for _ in range(BLOCK):
+        i = tl.load(where + i)
+    tl.store(out + i, 1.0)
+
+
+@bl.jit
+def chased_to_the_end(x, where, out, BLOCK: tl.constexpr):
+    i = 0
+    while tl.load(where + i) != 0:
+        i = tl.load(where + i)
+    tl.store(out + i, 1.0)
+
+
+@bl.jit
+def locked(lock, x):
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    tl.store(x, tl.load(x) + 1.0)
+    tl.atomic_xchg(lock, 0)
+
+
+@bl.jit
 def printed(x, where, out, BLOCK: tl.constexpr):
     tl.device_print("first", tl.load(x))
 
@@ -58,7 +83,7 @@ def emulated(kernel: Any, device: str) -> Profile:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("kernel", [gathered, scattered, one_of_many, masked, printed], ids=str)
+@pytest.mark.parametrize("kernel", [gathered, scattered, one_of_many, masked, printed, chased], ids=str)
 def test_every_load_moves_its_bytes(kernel: Any, device: str) -> None:
     run = emulated(kernel, device)
     (launch,) = run.launches
@@ -86,3 +111,27 @@ def test_lines_have_the_time_of_addresses() -> None:
     lines = {line["text"]: line["time_us"] for line in run.to_dict()["lines"]}
     assert lines["i = tl.load(where + at)"] > 0
     assert lines["v = tl.load(x + i)"] > 0
+
+
+@pytest.mark.parametrize("kernel", [chased, chased_to_the_end], ids=str)
+def test_each_round_waits_for_the_one_before(kernel: Any) -> None:
+    device = find_device("trn2")
+    where = np.roll(np.arange(32), -1).astype(np.int32)  # each place names the next
+    out = np.zeros(32, np.float32)
+    with bl.emulate(device) as run:
+        kernel[(1,)](out, where, out, BLOCK=31)
+    assert run.seconds is not None
+    assert run.seconds > 31 * device.dma.start_seconds
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_condition_is_asked_once_more_than_it_holds(device: str) -> None:
+    x, lock = np.zeros(1, np.float32), np.zeros(1, np.int32)
+    with bl.emulate(device) as run:
+        locked[(1,)](lock, x)
+    (launch,) = run.launches
+    assert launch.estimate is not None
+    moves = [e for e in launch.estimate.events if e.instruction.space == "global"]
+    assert [e.instruction.label for e in moves] == ["atomic_cas", "load", "store", "atomic_rmw"]
+    counted = launch.counts.memory["global"]
+    assert launch.estimate.useful_bytes >= counted.bytes_read + counted.bytes_written
