@@ -63,45 +63,55 @@ def record_launches(observe: Callable[[Launch], object] | None = None) -> Iterat
         _recorders.remove(record)
 
 
-_runners: list[Callable[[Launch], object]] = []
+class _Runner(NamedTuple):
+    run: Callable[[Launch], object]
+    wants_measured: bool
+
+
+_runners: list[_Runner] = []
 
 
 @contextmanager
-def replace_launches(run: Callable[[Launch], object]) -> Iterator[None]:
+def replace_launches(run: Callable[[Launch], object], *, measured: bool = True) -> Iterator[None]:
     """Hand every launch of this process to `run`, which does its work, while the context lasts.
 
     What `run` raises comes out of the launch. Contexts may nest: the innermost has the launch.
+
+    Args:
+        measured: launches that only measure a kernel (`measured_launches`), too.
     """
     from blocklang.jit.native import native_launches_paused
 
-    _runners.append(run)
+    runner = _Runner(run, measured)
+    _runners.append(runner)
     try:
         with native_launches_paused():
             yield
     finally:
-        _runners.remove(run)
+        _runners.remove(runner)
 
 
-class _Plain(threading.local):
+class _Measuring(threading.local):
     depth = 0
 
 
-_plain = _Plain()
+_measuring = _Measuring()
 
 
 @contextmanager
-def plain_launches() -> Iterator[None]:
-    """Let launches of this thread run themselves, whatever replaces others, while the context lasts."""
-    _plain.depth += 1
+def measured_launches() -> Iterator[None]:
+    """While the context lasts, launches of this thread are no work of the program: they measure a kernel."""
+    _measuring.depth += 1
     try:
         yield
     finally:
-        _plain.depth -= 1
+        _measuring.depth -= 1
 
 
 def replaced_by() -> Callable[[Launch], object] | None:
     """What runs launches of this thread now in their place; None if they run themselves."""
-    return _runners[-1] if _runners and not _plain.depth else None
+    wanting = (r.run for r in reversed(_runners) if r.wants_measured or not _measuring.depth)
+    return next(wanting, None)
 
 
 def is_recording() -> bool:
