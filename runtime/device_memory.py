@@ -14,6 +14,7 @@ There is one memory for each device of a process, as there is one chip. It is ma
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -30,7 +31,7 @@ from blocklang.runtime.device_arrays import (
 )
 from blocklang.runtime.device_heap import Heap, MemoryUse, Overrun, hold_while_forking
 from blocklang.runtime.device_spaces import OnChipSpace
-from blocklang.target import Device, find_device
+from blocklang.target import Device, device_given
 
 
 class DeviceMemory:
@@ -161,7 +162,7 @@ _lock = threading.Lock()  # for what is made on first use
 hold_while_forking(_lock)
 
 
-def device(device: Device | str) -> DeviceMemory:
+def device(device: Device | str | os.PathLike[str]) -> DeviceMemory:
     """The memory of an emulated device, for arrays that kernels take as they lie there.
 
         dev = bl.device("trn2")
@@ -175,13 +176,13 @@ def device(device: Device | str) -> DeviceMemory:
     Raises:
         UsageError: there is no such device.
     """
-    found = find_device(device) if isinstance(device, str) else device
+    found = device_given(device)
     with _lock:
         for memory in _memories:
             if memory.name == found.name and memory.description == found:
                 return memory
         is_name = isinstance(device, str) and not device.endswith(".toml")
-        memory = DeviceMemory(found, device if is_name else found)
+        memory = DeviceMemory(found, str(device) if is_name else found)
         _memories.append(memory)
         return memory
 

@@ -84,8 +84,9 @@ class OnChipSpace:
         """The bank of an offset in a partition; None if the space has no banks.
 
         Banks of partitions follow one another (PSUM); those of a space that is one piece take turns, word by
-        word (shared memory of a GPU).
+        word (shared memory of a GPU). Raises UsageError if a partition has no such offset.
         """
+        self.address_of(0, offset)
         banks, bank_bytes = self.description.banks, self.description.bank_bytes
         if banks is None or bank_bytes is None:
             return None

@@ -105,6 +105,9 @@ def c_type(type_: ScalarType) -> str:
     return f"{type_.kind}{type_.bits}_t"
 
 
+LONGEST_NAME = 100
+
+
 def check_name(name: str) -> str:
     """The name, if C and Python both can call a function so.
 
@@ -115,6 +118,11 @@ def check_name(name: str) -> str:
         raise UsageError(
             f"{name!r} cannot be the name of a function in C and in Python",
             help="choose another with --name: an ASCII letter, then letters, digits and _; no word of C",
+        )
+    if len(name) > LONGEST_NAME:
+        raise UsageError(
+            f"a name of {len(name)} characters is too long for files, {name[:20]}...",
+            help=f"choose another with --name, of at most {LONGEST_NAME}",
         )
     owner = None
     if name in _OF_PACKAGE or name.startswith("blocklang_"):

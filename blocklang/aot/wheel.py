@@ -23,6 +23,7 @@ from blocklang.aot.prototype import Argument, Prototype
 from blocklang.diagnostics import UsageError
 
 _NEEDED = ("packaging", "setuptools")
+_IMPORTED = ("numpy", "ml_dtypes")
 
 # setuptools calls a package that compiles nothing itself pure, and this one is not.
 _SETUP = """\
@@ -74,6 +75,20 @@ def check_wheel_tools(version: str) -> None:
         raise UsageError(
             f"expected a version for --wheel-version, got {version!r}", help="for instance 1.0 or 2.1.dev3"
         ) from None
+
+
+def check_package(name: str) -> None:
+    """Refuse a package that nobody could import, or that would take the place of what it needs.
+
+    Raises:
+        UsageError: the name is one of Python's own modules, or of a package that wheels need.
+    """
+    if name in sys.stdlib_module_names or name in _IMPORTED:
+        owner = "a package that it needs" if name in _IMPORTED else "a module of Python's own"
+        raise UsageError(
+            f"a wheel cannot be called {name!r}, the name of {owner}",
+            help=f"choose another with --name, such as my_{name}",
+        )
 
 
 def check_types(prototype: Prototype) -> None:

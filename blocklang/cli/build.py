@@ -76,10 +76,11 @@ def build(
     specialisation = function.specialise(texts, constants)
 
     from blocklang.aot.library import build_library  # loads LLVM
-    from blocklang.aot.wheel import build_wheel, check_wheel_tools
+    from blocklang.aot.wheel import build_wheel, check_package, check_wheel_tools
 
     if wheel:
         check_wheel_tools(wheel_version)
+        check_package(name or function.__name__)
     library = build_library(
         function.block_ir(specialisation),
         directory,

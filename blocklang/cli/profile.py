@@ -18,6 +18,8 @@ from blocklang.emulation.trace import format_trace
 from blocklang.jit import emulate
 from blocklang.target import find_device
 
+NO_LAUNCH = "profile a script that launches one; what runs inside of its own `bl.emulate` is reported there"
+
 
 @click.command()
 @takes_script
@@ -51,7 +53,7 @@ def profile(
     with emulate(device) as found, redirect_stdout(sys.stderr):
         run_script(path, arguments)
     if not found.launches:
-        raise UsageError(f"{path.name} launched no kernel", help="profile a script that launches one")
+        raise UsageError(f"{path.name} launched no kernel", help=NO_LAUNCH)
     click.echo(format_profile(found), nl=False)
     files = (
         ("--json", figures, format_json),

@@ -24,12 +24,13 @@ def _spellings() -> dict[str, ScalarType]:
     spellings |= {"bool": SCALARS["i1"], "int1": SCALARS["i1"], "bfloat16": SCALARS["bf16"]}
     for bits in (16, 32, 64):
         spellings |= dict.fromkeys((f"fp{bits}", f"float{bits}"), SCALARS[f"f{bits}"])
+    spellings |= {f"fp{name.removeprefix('f')}": t for name, t in SCALARS.items() if name.startswith("f8")}
     return spellings
 
 
 DTYPES = _spellings()
 # One spelling of each, for messages.
-LISTED = "i1 i8 i16 i32 i64 u8 u16 u32 u64 fp16 bf16 fp32 fp64"
+LISTED = "i1 i8 i16 i32 i64 u8 u16 u32 u64 fp8e4nv fp8e5 fp16 bf16 fp32 fp64"
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from blocklang.cli.profile import NO_LAUNCH
 from blocklang.cli.scripts import FILE, device_option, existing_file, run_script, takes_script, write_text
 from blocklang.diagnostics import UsageError
 from blocklang.emulation.whatif import Launched, Point, Vary, changed, combinations, parse_vary, sweep
@@ -67,7 +68,7 @@ def whatif(
         Launched(each.kernel, each.run, each.times) for each in found.launches if each.run is not None
     ]
     if not launches:
-        raise UsageError(f"{path.name} launched no kernel", help="run a script that launches one")
+        raise UsageError(f"{path.name} launched no kernel", help=NO_LAUNCH)
     points = list(sweep(name, vary, launches))
     click.echo(format_points(vary, points), nl=False)
     if output is not None:

@@ -19,7 +19,7 @@ from blocklang.ir.rewriting import clone_kernel
 from blocklang.ir.types import I32, PointerType, ScalarType, element_type, shape_of
 from blocklang.ops.events import DeviceAssert, DevicePrint, Event, ReportFault
 from blocklang.ops.faults import SYSTEM_ARGUMENTS
-from blocklang.passes.pipeline import BLOCK_PASSES, PipelineRun, run_device_passes, run_pipeline
+from blocklang.passes.pipeline import PipelineRun, run_block_passes, run_device_passes, run_pipeline
 from blocklang.passes.plan_memory import memory_plan, scratch_bytes
 from blocklang.passes.schedule import choose_schedule
 from blocklang.target import Device, Target, current_target
@@ -152,19 +152,18 @@ def warn_if_slow(kernel: Kernel, seconds: Mapping[str, float]) -> None:
 
 @deep_recursion()
 def compile_counted(kernel: Kernel, device: Device, *, options: CompileOptions = _USUAL) -> CountedKernel:
-    """Compile a kernel of level block as `compile_kernel` does, over the same memory plan, with counters."""
-    blocks: list[Kernel] = []
+    """Compile a kernel of level block as `compile_kernel` does, over the same memory plan, with counters.
 
-    def observe(name: str, current: Kernel) -> None:
-        if name == BLOCK_PASSES[-1].name:
-            blocks.append(clone_kernel(current))
-
+    Checks that the options ask for are in the code, and not in `CountedKernel.block`: a device has none.
+    """
     options = options._replace(emulated=True)
-    placed = _lower(kernel, options, observe, share=False).kernel  # every program counts what it packs
+    placed = _lower(kernel, options, None, share=False).kernel  # every program counts what it packs
+    block = clone_kernel(kernel)
+    run_block_passes(block, options._replace(checks=False, nan=False).switches)
     run = run_device_passes(placed, device)
     symbol = f"blocklang_{kernel.name}_counted"
     code = compile_module(emit_module(placed, _target(options), symbol), _target(options))
-    return CountedKernel(_abi(placed, symbol), code.object_code, run.counts, blocks[0])
+    return CountedKernel(_abi(placed, symbol), code.object_code, run.counts, block)
 
 
 def _abi(kernel: Kernel, symbol: str) -> KernelAbi:

@@ -101,6 +101,8 @@ def program_classes(rows: Rows) -> list[tuple[Sequence[float], int]]:
     """
     if not rows.shape[1]:
         return [((), len(rows))]
+    if all(bool((column == column[0]).all()) for column in rows.T):
+        return [(rows[0].tolist(), len(rows))]
     keys = np.random.default_rng(0).integers(1, 2**62, rows.shape[1]) | 1
     hashes = rows @ keys
     _, first, counts = np.unique(hashes, return_index=True, return_counts=True)

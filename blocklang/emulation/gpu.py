@@ -215,9 +215,10 @@ class GpuPlanner(Planner):
             case Load():
                 yield from self._load(op)
             case Store():
-                yield from self._moved(op, self.inputs(op), (), ahead=False)
+                yield from self._moved(op, (*self.inputs(op), *self.loaded(op)), (), ahead=False)
             case Atomic():
-                yield from self._moved(op, self.inputs(op), self._outputs(op), ahead=False)
+                reads = (*self.inputs(op), *self.loaded(op))
+                yield from self._moved(op, reads, self._outputs(op), ahead=False)
             case Dot():
                 yield from self._dot(op)
             case Reduce() | ArgReduce() | ReduceWith() | Scan():
@@ -274,13 +275,12 @@ class GpuPlanner(Planner):
         return self._on("int", op, lanes / pipes.int_lanes, latency=_PIPELINE)
 
     def _load(self, op: Load) -> Iterator[Instruction]:
-        if op.result not in self.data and not is_block(op.result):
-            return
         depth = self._depth(op)
         ahead = depth > 1
+        where = () if ahead else self.loaded(op)  # what says where a copy ahead goes is loaded ahead, too
         arrived = self.fresh() if op in self.shared else 0
         outputs = self._outputs(op)
-        yield from self._moved(op, (), (arrived,) if arrived else outputs, ahead=ahead, depth=depth)
+        yield from self._moved(op, where, (arrived,) if arrived else outputs, ahead=ahead, depth=depth)
         if arrived:
             cycles = bytes_of(op.result) / self.pipes.shared_bytes
             put = self._on("shared", op, cycles).with_values((arrived,), outputs)

@@ -214,25 +214,26 @@ class NeuronPlanner(Planner):
         return occupied, dma.start_seconds + math.ceil(rows / dma.engines.value) * row - occupied, moved
 
     def _load(self, op: Load) -> Iterator[Instruction]:
-        if op.result not in self.data:
-            return
         seconds, latency, moved = self._transfer(op, self.addresses.run_bytes(op.pointer))
-        yield self._dma(op, seconds, latency, moved, (), self.depth(op))
+        depth = self.depth(op) if op.result in self.data else 0  # an address or a mask has no place
+        yield self._dma(op, seconds, latency, moved, self.loaded(op), depth)
 
     def _store(self, op: Store) -> Iterator[Instruction]:
         value = self.inputs(op)
+        where = self.loaded(op)
         if op.value.defining_op is not None and self._is_in_psum(op.value):
             copied = self.fresh()
             tiles, columns = self._extents(op.value)
             yield self._on("tensor_copy", op, tiles, columns, psum_inputs=1).with_values(value, (copied,))
             value = (copied,)
         seconds, latency, moved = self._transfer(op, self.addresses.run_bytes(op.pointer))
-        yield self._dma(op, seconds, latency, moved, value, 0)
+        yield self._dma(op, seconds, latency, moved, (*value, *where), 0)
 
     def _atomic(self, op: Atomic) -> Iterator[Instruction]:
         """Read, changed and written back, by accumulating DMA."""
         seconds, latency, moved = self._transfer(op, self.addresses.run_bytes(op.segment("pointer")[0]))
-        yield self._dma(op, 2 * seconds, latency, 2 * moved, self.inputs(op), self.depth(op))
+        reads = (*self.inputs(op), *self.loaded(op))
+        yield self._dma(op, 2 * seconds, latency, 2 * moved, reads, self.depth(op))
 
     def _dma(
         self,

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from blocklang.abi import AccessCounts
 from blocklang.diagnostics import Location
 from blocklang.emulation.addresses import Addresses
+from blocklang.emulation.indices import loaded_indices, ways
 from blocklang.emulation.stream import Branch, Instruction, Loop, Node
 from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.types import BlockType, element_type, shape_of
@@ -83,6 +84,7 @@ class Planner:
         self.addresses = addresses
         self.runs = runs
         self.data = data_values(kernel)
+        self.handed_on = self.data | loaded_indices(kernel, carriers_of(kernel))
         self.users: dict[Value, list[Operation]] = defaultdict(list)
         for op in kernel.walk():
             for value in op.operands:
@@ -110,6 +112,26 @@ class Planner:
         """The numbers of what an operation computes with."""
         return tuple(self.number(v) for v in op.operands if v in self.data)
 
+    def loaded(self, op: Load | Store | Atomic) -> tuple[int, ...]:
+        """The numbers of what was loaded, or computed as data, to know where an access goes and whether."""
+        found: dict[int, None] = {}
+        pending = list(ways(op))
+        seen: set[Value] = set()
+        while pending:
+            value = pending.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            producer = value.defining_op
+            if producer is None or producer.regions:
+                if value in self.handed_on:
+                    found[self.number(value)] = None
+            elif isinstance(producer, (Load, Atomic)):
+                found[self.number(value)] = None
+            else:
+                pending.extend(producer.operands)
+        return tuple(found)
+
     # ---- how often ----
 
     def _count_executions(self, region: Region, times: float) -> None:
@@ -124,7 +146,8 @@ class Planner:
                 runs = self.runs.regions.get((place_of(op.location), counted), 0.0)
                 trips = 1.0 if not isinstance(op, (For, While, If)) else runs / entries if entries else 0.0
                 self.trips[op, number] = trips
-                self._count_executions(inner, times * trips)
+                asked = 1.0 if isinstance(op, While) and not number else 0.0  # once more than it holds
+                self._count_executions(inner, times * (trips + asked))
 
     def live_share(self, op: Load | Store | Atomic) -> float:
         """The share of an access's lanes that move, on average."""
@@ -155,8 +178,10 @@ class Planner:
 
     def region(self, region: Region) -> Iterator[Node]:
         for op in region.ops:
-            if isinstance(op, (For, While)):
+            if isinstance(op, For):
                 yield self.loop(op)
+            elif isinstance(op, While):
+                yield from self.while_loop(op)
             elif isinstance(op, If):
                 yield from self.branches(op)
             else:
@@ -166,33 +191,43 @@ class Planner:
         """The instructions for one operation without regions of control flow."""
         raise NotImplementedError
 
-    def loop(self, op: For | While) -> Loop:
-        region = op.regions[-1]
-        body = [*(self.region(op.before) if isinstance(op, While) else ()), *self.region(region)]
-        end = region.terminator
+    def loop(self, op: For) -> Loop:
+        end = op.body.terminator
         assert isinstance(end, Yield)
-        inner = region.args[1:] if isinstance(op, For) else op.before.args
         carried = [
             (self.number(inside), self.number(outside), self.number(last))
-            for inside, outside, last in zip(inner, op.inits, end.operands, strict=True)
-            if inside in self.data
+            for inside, outside, last in zip(op.body.args[1:], op.inits, end.operands, strict=True)
+            if inside in self.handed_on
         ]
-        results = [
-            (self.number(result), self.number(last))
-            for result, last in zip(op.results, end.operands, strict=False)
-            if result in self.data
-        ]
-        return Loop(self.trips[op, len(op.regions) - 1], tuple(body), tuple(carried), tuple(results))
+        results = self._names(op.results, end.operands)
+        return Loop(self.trips[op, 0], tuple(self.region(op.body)), tuple(carried), results)
+
+    def while_loop(self, op: While) -> Iterator[Node]:
+        """The condition, then rounds of the body and the condition: it is asked once more than it holds."""
+        asked, end = op.before.terminator, op.after.terminator
+        assert asked is not None
+        assert end is not None
+        passed = asked.operands[1:]
+        yield Branch(1.0, (), self._names(op.before.args, op.inits))
+        yield from self.region(op.before)
+        body = (
+            Branch(1.0, (), self._names(op.after.args, passed)),
+            *self.region(op.after),
+            Branch(1.0, (), self._names(op.before.args, end.operands)),
+            *self.region(op.before),
+        )
+        yield Loop(self.trips[op, 1], body, (), self._names(op.results, passed))
+
+    def _names(self, new: Sequence[Value], old: Sequence[Value]) -> tuple[tuple[int, int], ...]:
+        """The numbers of values that control flow hands on, and of those that they stand for."""
+        pairs = zip(new, old, strict=False)
+        return tuple((self.number(n), self.number(o)) for n, o in pairs if n in self.handed_on)
 
     def branches(self, op: If) -> Iterator[Branch]:
         for number, region in enumerate(op.regions):
             end = region.terminator
             values = end.operands if isinstance(end, Yield) else ()
-            results = tuple(
-                (self.number(result), self.number(value))
-                for result, value in zip(op.results, values, strict=False)
-                if result in self.data
-            )
+            results = self._names(op.results, values)
             yield Branch(self.trips[op, number], tuple(self.region(region)), results)
 
 
@@ -234,10 +269,8 @@ def data_values(kernel: Kernel) -> set[Value]:
                 found.add(value)
                 pending.append(value)
 
-    carriers: dict[Value, tuple[Value, ...]] = {}
+    carriers = carriers_of(kernel)
     for op in kernel.walk():
-        if isinstance(op, (For, While, If)):
-            _note_carriers(op, carriers)
         if isinstance(op, Store):
             need([op.value])
         elif isinstance(op, Atomic):
@@ -254,6 +287,15 @@ def data_values(kernel: Kernel) -> set[Value]:
         elif not isinstance(producer, Atomic):
             need(producer.operands)
     return found
+
+
+def carriers_of(kernel: Kernel) -> dict[Value, tuple[Value, ...]]:
+    """For each value that control flow hands on: where it comes from."""
+    carriers: dict[Value, tuple[Value, ...]] = {}
+    for op in kernel.walk():
+        if isinstance(op, (For, While, If)):
+            _note_carriers(op, carriers)
+    return carriers
 
 
 def _note_carriers(op: For | While | If, carriers: dict[Value, tuple[Value, ...]]) -> None:

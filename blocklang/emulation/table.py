@@ -22,6 +22,9 @@ def format_profile(profile: Profile) -> str:
 def _report(profile: Profile) -> Iterator[str]:
     device = profile.device
     yield f"{device.name}: {device.title}"
+    if not profile.launches:
+        yield "no launches (those of the interpreter are not counted)"
+        return
     if profile.seconds is not None:
         yield _model_error(device)
     for launch in profile.launches:

@@ -25,7 +25,7 @@ DEVICE, PROFILE = "BLOCKLANG_DEVICE", "BLOCKLANG_PROFILE"
 def emulate_process() -> None:
     """Emulate this process from its first launch to its end."""
     process = _Process(os.environ[DEVICE], os.environ.get(PROFILE, ""))
-    process.contexts.enter_context(replace_launches(process.first))
+    process.contexts.enter_context(replace_launches(process.first, measured=False))
     atexit.register(process.report)
 
 

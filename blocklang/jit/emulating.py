@@ -8,7 +8,9 @@ did has its time.
 
 from __future__ import annotations
 
+import hashlib
 import math
+import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,17 +31,22 @@ from blocklang.runtime.arrays import numpy_dtype
 from blocklang.runtime.device_memory import check_memory_of
 from blocklang.runtime.launch import LoadedKernel
 from blocklang.runtime.threads import get_num_threads
-from blocklang.target import Device, find_device
+from blocklang.target import Device, device_given, format_size
 
 if TYPE_CHECKING:
     from blocklang.compiler import CountedKernel
 
+MOST_COUNTERS = 2**32  # bytes of the counters of a launch
 EVENTS = 4000  # instructions of a launch that are kept for its timeline
 
 
 @contextmanager
 def emulate(
-    device: Device | str, *, strict: bool = False, events: int = EVENTS, only_runs: bool = False
+    device: Device | str | os.PathLike[str],
+    *,
+    strict: bool = False,
+    events: int = EVENTS,
+    only_runs: bool = False,
 ) -> Iterator[Profile]:
     """Emulate every launch of this process on a device while the context lasts.
 
@@ -62,14 +69,14 @@ def emulate(
         LaunchError: from a launch with an array of another device, or of the host if this is strict.
         DeviceMemoryError: at the end, if something was written beside an array of the device.
     """
-    found = find_device(device) if isinstance(device, str) else device
+    found = device_given(device)
     emulator = _Emulator(Profile(found), events, only_runs)
 
     def run(launch: Launch) -> None:
         require_arrays_on(found.name, launch, strict)
         emulator.run(launch)
 
-    with replace_launches(run):
+    with replace_launches(run, measured=False):
         yield emulator.profile
     check_memory_of(found.name)
 
@@ -97,11 +104,10 @@ class _Emulator:
     def run(self, launch: Launch) -> None:
         with self._lock:
             counted = self._version(launch)
-        counters = np.zeros((math.prod(launch.grid), counted.kernel.counts.counters), np.int64)
-        # A launch in debug mode has the ends of its arrays, too; here nothing is checked.
-        given = launch.slots[: counted.kernel.abi.argument_bytes - SLOT_BYTES]
-        slots = given + slots_of([counters.ctypes.data])
-        counted.loaded.launch(slots, launch.grid, threads=get_num_threads())
+        counters = _counters(launch, counted.kernel.counts.counters)
+        slots = launch.slots + slots_of([counters.ctypes.data])
+        arrays = launch.arrays if counted.kernel.abi.bounds else None
+        counted.loaded.launch(slots, launch.grid, launch.threads or get_num_threads(), arrays)
         run = _run_of(launch, counted.kernel, counters)
         with self._lock:
             self.profile.add(
@@ -122,7 +128,8 @@ class _Emulator:
 
         known = self._versions.get(id(launch.compiled))
         if known is None:
-            kernel = compile_counted(launch.compiled.source, self.device)
+            options = launch.specialisation.switches.compile_options()
+            kernel = compile_counted(launch.compiled.source, self.device, options=options)
             placement = _NOWHERE if self.only_runs else place_blocks(kernel.block, self.device)
             loaded = LoadedKernel(kernel.abi, kernel.object_code)
             known = _Counted(launch.compiled, kernel, loaded, placement)
@@ -133,13 +140,29 @@ class _Emulator:
         if not self.device.is_timed or not len(run.rows):
             return None
         facts = (tuple(run.arguments.items()), run.grid, tuple(run.options.items()))
-        key = (*facts, hash(run.rows.tobytes()))
+        key = (*facts, hashlib.blake2b(run.rows.data, digest_size=16).digest())
         known = counted.estimates.get(key)
         if known is None:
             versions = counted.placement.versions
             known = estimate_launch(run, self.device, versions=versions, events=self.events)
             counted.estimates[key] = known
         return known
+
+
+def _counters(launch: Launch, counters: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """A row of zeros for each program.
+
+    Raises:
+        LaunchError: there are more than memory should hold.
+    """
+    programs = math.prod(launch.grid)
+    if (size := 8 * programs * counters) > MOST_COUNTERS:
+        most = MOST_COUNTERS // (8 * counters)
+        raise launch.function.signature.error(
+            f"{programs:,} programs are too many to be emulated: their counters take {format_size(size)}",
+            f"launch a part of the grid: at most {most:,} programs of this kernel at once",
+        )
+    return np.zeros((programs, counters), np.int64)
 
 
 _NOWHERE = Placement((), (), {})

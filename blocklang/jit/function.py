@@ -354,7 +354,7 @@ class JITFunction(KernelInterface):
             launch = Launch(self, executable.specialisation, executable.compiled, extents, slots, options)
             note_launch(launch)
             if (run := replaced_by()) is not None:
-                run(launch._replace(arrays=self._named_arrays(call)))
+                run(launch._replace(arrays=self._named_arrays(call), threads=call.options.threads))
                 return self._answer(executable, call.options)
         try:
             executable.loaded.launch(

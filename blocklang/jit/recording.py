@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class Launch(NamedTuple):
     """One launch: the function, the version that runs, the compiled kernel, the grid, the arguments as
     `blocklang.abi` lays them out, and the options that were given; for who runs it in its place
-    (`replace_launches`) the arrays, too, by the names of their arguments.
+    (`replace_launches`) the arrays, too, by the names of their arguments, and how many threads may work (None
+    for the default).
     """
 
     function: JITFunction
@@ -29,6 +30,7 @@ class Launch(NamedTuple):
     slots: bytes = b""
     options: Mapping[str, Any] = MappingProxyType({})
     arrays: Mapping[str, Array] = MappingProxyType({})
+    threads: int | None = None
 
 
 _recorders: list[Callable[[Launch], object]] = []
@@ -61,28 +63,55 @@ def record_launches(observe: Callable[[Launch], object] | None = None) -> Iterat
         _recorders.remove(record)
 
 
-_runners: list[Callable[[Launch], object]] = []
+class _Runner(NamedTuple):
+    run: Callable[[Launch], object]
+    wants_measured: bool
+
+
+_runners: list[_Runner] = []
 
 
 @contextmanager
-def replace_launches(run: Callable[[Launch], object]) -> Iterator[None]:
+def replace_launches(run: Callable[[Launch], object], *, measured: bool = True) -> Iterator[None]:
     """Hand every launch of this process to `run`, which does its work, while the context lasts.
 
     What `run` raises comes out of the launch. Contexts may nest: the innermost has the launch.
+
+    Args:
+        measured: launches that only measure a kernel (`measured_launches`), too.
     """
     from blocklang.jit.native import native_launches_paused
 
-    _runners.append(run)
+    runner = _Runner(run, measured)
+    _runners.append(runner)
     try:
         with native_launches_paused():
             yield
     finally:
-        _runners.remove(run)
+        _runners.remove(runner)
+
+
+class _Measuring(threading.local):
+    depth = 0
+
+
+_measuring = _Measuring()
+
+
+@contextmanager
+def measured_launches() -> Iterator[None]:
+    """While the context lasts, launches of this thread are no work of the program: they measure a kernel."""
+    _measuring.depth += 1
+    try:
+        yield
+    finally:
+        _measuring.depth -= 1
 
 
 def replaced_by() -> Callable[[Launch], object] | None:
-    """What runs launches now in their place; None if they run themselves."""
-    return _runners[-1] if _runners else None
+    """What runs launches of this thread now in their place; None if they run themselves."""
+    wanting = (r.run for r in reversed(_runners) if r.wants_measured or not _measuring.depth)
+    return next(wanting, None)
 
 
 def is_recording() -> bool:

@@ -70,6 +70,10 @@ class Pass:
     unless: tuple[str, ...] = ()
     is_sharing: bool = False
 
+    def is_on(self, switches: Collection[str]) -> bool:
+        """True if it runs where these switches are on."""
+        return (not self.switch or self.switch in switches) and not any(u in switches for u in self.unless)
+
 
 BLOCK_PASSES: tuple[Pass, ...] = (
     Pass(
@@ -231,7 +235,7 @@ def run_pipeline(
 
     for one in BLOCK_PASSES + TILE_PASSES:
         started = time.perf_counter()
-        if (not one.switch or one.switch in switches) and not any(u in switches for u in one.unless):
+        if one.is_on(switches):
             one.run(kernel)
         finish(one.name, started, kernel)
     started = time.perf_counter()
@@ -246,6 +250,13 @@ def run_pipeline(
             one.run(placed)
         finish(one.name, started, placed)
     return PipelineRun(placed, chosen, seconds)
+
+
+def run_block_passes(kernel: Kernel, switches: Collection[str] = ()) -> None:
+    """Take `kernel` through the passes for whole blocks alone; it is changed on the way."""
+    for one in BLOCK_PASSES:
+        if one.is_on(switches):
+            one.run(kernel)
 
 
 @dataclass(frozen=True)

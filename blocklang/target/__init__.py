@@ -35,7 +35,13 @@ from blocklang.target.cpu import (
 if TYPE_CHECKING:
     from blocklang.target.device import Device, MemorySpace
     from blocklang.target.device_file import device_of
-    from blocklang.target.device_search import device_names, device_text, find_device, read_device
+    from blocklang.target.device_search import (
+        device_given,
+        device_names,
+        device_text,
+        find_device,
+        read_device,
+    )
     from blocklang.target.figures import Figure
     from blocklang.target.units import format_size
 
@@ -47,6 +53,7 @@ __all__ = [
     "MemorySpace",
     "Target",
     "current_target",
+    "device_given",
     "device_names",
     "device_of",
     "device_text",
@@ -64,7 +71,8 @@ _PLACES = {
     **dict.fromkeys(("Device", "MemorySpace"), "blocklang.target.device"),
     "device_of": "blocklang.target.device_file",
     **dict.fromkeys(
-        ("device_names", "device_text", "find_device", "read_device"), "blocklang.target.device_search"
+        ("device_given", "device_names", "device_text", "find_device", "read_device"),
+        "blocklang.target.device_search",
     ),
     "Figure": "blocklang.target.figures",
     "format_size": "blocklang.target.units",

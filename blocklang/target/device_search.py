@@ -98,6 +98,24 @@ def find_device(text: str) -> Device:
     raise unknown_device(text)
 
 
+def device_given(device: object) -> Device:
+    """The device that a program of the user's names: a description as it is, a name, or the path of a file.
+
+    Raises:
+        UsageError: it is none of these; there is no such device or file, or the file is wrong.
+    """
+    if isinstance(device, Device):
+        return device
+    if isinstance(device, os.PathLike):
+        return read_device(Path(os.fsdecode(device)))
+    if isinstance(device, str):
+        return find_device(device)
+    raise UsageError(
+        f"a {type(device).__name__} is no device",
+        help=f"give a name ({', '.join(device_names())}), the path of a {SUFFIX} file, or a description",
+    )
+
+
 def device_text(text: str) -> str:
     """The file that describes a device, as text; `text` is as in `find_device`."""
     own = user_files()
@@ -143,3 +161,5 @@ def _read(path: Path) -> str:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not a TOML file: {error}") from error
+    except ValueError as error:  # a NUL in the path
+        raise UsageError(f"cannot read {str(path)!r}: {error}") from error

@@ -19,7 +19,7 @@ from typing import Any
 from blocklang.diagnostics import AutotunerError, CompileTimeAssertionFailure, OutOfResources
 from blocklang.jit import JITFunction, KernelInterface
 from blocklang.jit.options import HINTS
-from blocklang.jit.recording import is_skipping
+from blocklang.jit.recording import is_skipping, measured_launches
 from blocklang.lazy import cached_property
 from blocklang.runtime.arrays import Array, describe_array, is_array
 from blocklang.runtime.descriptors import TensorDescriptor
@@ -305,7 +305,8 @@ class Autotuner(KernelInterface):
             if saved is not None:
                 has_hook = config.pre_hook is not None or self.pre_hook != self._reset
                 saved.add(self._given(args, current) if has_hook else self._written(args, current))
-            return self.do_bench(call, quantiles=(0.5, 0.2, 0.8))
+            with measured_launches():  # an emulation is of the program, not of the tuning
+                return self.do_bench(call, quantiles=(0.5, 0.2, 0.8))
         except (OutOfResources, CompileTimeAssertionFailure) as error:
             if shows:
                 print(f"Autotuning {self.__name__}: {config} cannot be used: {error}")

@@ -10,6 +10,7 @@ import pytest
 
 from blocklang.aot.linker import LinkError, find_linker, link
 from blocklang.aot.prototype import c_names, check_name
+from blocklang.aot.wheel import check_package
 from blocklang.diagnostics import UsageError
 
 
@@ -19,7 +20,7 @@ def test_names_of_arguments() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["double", "lambda", "größe", "_x", "2x", "a-b", ""])
+@pytest.mark.parametrize("name", ["double", "lambda", "größe", "_x", "2x", "a-b", "", "a" * 300])
 def test_names_that_no_function_can_have(name: str) -> None:
     with pytest.raises(UsageError, match="choose another with --name"):
         check_name(name)
@@ -32,6 +33,14 @@ def test_names_that_no_function_can_have(name: str) -> None:
 def test_names_that_others_have(name: str, owner: str) -> None:
     with pytest.raises(UsageError, match=owner):
         check_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "owner"), [("numpy", "that it needs"), ("ml_dtypes", "that it needs"), ("os", "Python's own")]
+)
+def test_names_that_no_wheel_can_have(name: str, owner: str) -> None:
+    with pytest.raises(UsageError, match=owner):
+        check_package(name)
 
 
 def test_cc_names_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

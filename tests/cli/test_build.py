@@ -35,6 +35,7 @@ MISTAKES: dict[str, list[str]] = {
     "c_word": ["several.py:double", "--sig", "*fp32", "-D", "BLOCK=8"],
     "name": ["one.py", *SIG, "--name", "my-add"],
     "print": ["talks.py", "--sig", "*fp32"],
+    "wheel_name": ["one.py", *SIG, "--wheel", "--name", "numpy"],
     "wheel_version": ["one.py", *SIG, "--wheel", "--wheel-version", "first"],
 }
 

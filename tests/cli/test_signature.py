@@ -40,6 +40,12 @@ def test_spellings(text: str, type_: ScalarType | PointerType) -> None:
     assert parse_signature(text) == [ArgumentType(type_)]
 
 
+@pytest.mark.parametrize("name", ["fp8e4nv", "fp8e5", "fp8e4b8", "fp8e5b16", "fp8e4b15"])
+def test_8_bit_floats(name: str) -> None:
+    (entry,) = parse_signature(f"*{name}")
+    assert str(entry.type) == f"ptr<f{name.removeprefix('fp')}>"
+
+
 def test_several_entries() -> None:
     assert parse_signature("*fp32:16, *fp32, i32 : 16") == [
         ArgumentType(PointerType(F32), 16),

@@ -128,3 +128,10 @@ def test_blocks_of_a_kernel_have_places() -> None:
             dev.space(each.space).view(each, dtype=np.uint8)[...] = 0
     (product,) = (block for block in placement.blocks if block.space == "accumulator")
     assert dev.space("psum").view(product).dtype == np.float32
+
+
+def test_a_bank_is_of_the_partition() -> None:
+    psum = bl.device("trn2").space("psum")
+    assert psum.bank_of(psum.layout.partition_bytes - 1) == 7
+    with pytest.raises(UsageError, match="outside of a partition"):
+        psum.bank_of(psum.layout.partition_bytes)
