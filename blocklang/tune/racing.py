@@ -1,12 +1,15 @@
 """Measuring several calls against each other: in turns, so that a slow moment of the machine hits all of
 them, and without those that have turned out clearly slower.
 
-A turn is some calls in a row; turns grow from round to round. After a round those leave whose best time so
-far is above what the leader's median allows; the longer all have been measured, the less it allows.
+A turn is some calls in a row, and short: times of one kernel may differ threefold from one tenth of a second
+to the next (caches, other processes), and what lasts longer than a round is the same for all. After a round those
+leave whose best time so far is above what the leader's median allows; the more turns all have had, the less
+it allows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -14,8 +17,9 @@ from typing import TypeVar
 from blocklang.tune.benchmark import quantile
 
 QUANTILES = (0.5, 0.2, 0.8)
-_SHARES = (0.05, 0.10, 0.15, 0.25, 0.45)  # of the time for one entrant, in each round
-_SLACK = (2.0, 1.5, 1.25, 1.1)  # times the leader's median: who is never below it leaves after that round
+_ROUNDS = 25
+# From which round on who was never below so many times the leader's median leaves. One turn says little.
+_SLACK = ((3, 4.0), (6, 2.0), (10, 1.5), (16, 1.25), (21, 1.1))
 _MOST_CALLS = 10_000  # of an entrant in a turn
 
 EntrantT = TypeVar("EntrantT", bound=Hashable)
@@ -60,26 +64,26 @@ def race(
     """
     results = {entrant: Result() for entrant in entrants}
     running = list(entrants)
-    for number, share in enumerate(_SHARES):
+    budget = milliseconds / _ROUNDS
+    for number in range(_ROUNDS):
         for place, entrant in enumerate(running):
             result = results[entrant]
-            advance(f"{len(running)} configs", (number + place / len(running)) / len(_SHARES))
-            budget = share * milliseconds
+            advance(f"{len(running)} configs", (number + place / len(running)) / _ROUNDS)
             if sum(result.times) >= milliseconds:  # long calls: one turn has told enough
                 continue
 
             def measure(
                 timed: Callable[[], float],
                 result: Result = result,
-                budget: float = budget,
                 first: bool = number == 0,
             ) -> None:
                 _take_turn(timed, result.times, budget, first)
 
             result.left = turn(entrant, measure)
         running = [entrant for entrant in running if not results[entrant].left]
-        if len(running) > 1 and number < len(_SLACK):
-            _drop(running, results, _SLACK[number])
+        slack = min((slack for first, slack in _SLACK if first <= number + 1), default=math.inf)
+        if len(running) > 1:
+            _drop(running, results, slack)
             running = [entrant for entrant in running if not results[entrant].left]
         if len(running) < 2 and number:
             break
