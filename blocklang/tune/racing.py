@@ -2,9 +2,9 @@
 them, and without those that have turned out clearly slower.
 
 A turn is some calls in a row, and short: times of one kernel may differ threefold from one tenth of a second
-to the next (caches, other processes), and what lasts longer than a round is the same for all. After a round those
-leave whose best time so far is above what the leader's median allows; the more turns all have had, the less
-it allows.
+to the next (caches, other processes), and what lasts longer than a round is the same for all. After a round
+those leave whose better times so far are above what the leader's median allows; the more turns all have had,
+the less it allows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from blocklang.tune.benchmark import quantile
 
 QUANTILES = (0.5, 0.2, 0.8)
 _ROUNDS = 25
-# From which round on who was never below so many times the leader's median leaves. One turn says little.
+_BEST = 0.2  # the quantile of an entrant's times that is held against the leader's median
+# From which round on it must not be above so many times that median. One turn says little.
 _SLACK = ((3, 4.0), (6, 2.0), (10, 1.5), (16, 1.25), (21, 1.1))
 _MOST_CALLS = 10_000  # of an entrant in a turn
 
@@ -107,5 +108,5 @@ def _drop(running: Sequence[EntrantT], results: dict[EntrantT, Result], slack: f
     leader = min(results[entrant].median for entrant in running)
     for entrant in running:
         result = results[entrant]
-        if min(result.times) > slack * leader:
+        if quantile(sorted(result.times), _BEST) > slack * leader:
             result.left = f"clearly slower after {len(result.times)} calls"

@@ -174,7 +174,7 @@ def test_a_script_without_a_guard(tmp_path: Path) -> None:
         "sys.path.insert(0, here)\n"
         "apart.PAYS_FROM, apart.helper_limit = 0.0, lambda: 1\n"
         "print('once')\n"
-        "configs = [bl.Config({'BLOCK': b}) for b in range(4, 60)]\n"
+        "configs = [bl.Config({'BLOCK': b}) for b in range(4, 30)]\n"
         "tuned = bl.autotune(configs, key=['n'])(kernels.in_place)\n"
         "x = np.zeros(100, np.float32)\n"
         "tuned[lambda meta: (bl.cdiv(100, meta['BLOCK']),)](x, 100)\n"
