@@ -46,11 +46,13 @@ class Store:
     Args:
         directory: where they lie; made when the first is kept.
         limit: how many bytes they may take.
+        noun: what an entry is, for warnings.
     """
 
-    def __init__(self, directory: str, limit: int) -> None:
+    def __init__(self, directory: str, limit: int, noun: str = "compiled kernel") -> None:
         self.directory = directory
         self.limit = limit
+        self.noun = noun
         self.statistics = Statistics()
         self._numbers = itertools.count()
         self._bytes = 0
@@ -75,14 +77,14 @@ class Store:
             return None
         except Untrusted as error:
             self.statistics.refused += 1
-            self._warn("untrusted", f"a compiled kernel on disk is not used: {error}")
+            self._warn("untrusted", f"a {self.noun} on disk is not used: {error}")
             return None
         except OSError as error:
-            self._warn("reading", f"the cache of compiled kernels cannot be read: {error}")
+            self._warn("reading", f"the cache of {self.noun}s cannot be read: {error}")
             return None
         except BrokenEntry:
             self.statistics.refused += 1
-            self._warn("broken", f"{path} is damaged: the kernel is compiled again")
+            self._warn("broken", f"{path} is damaged: this {self.noun} is made again")
             with contextlib.suppress(OSError):
                 os.unlink(path)
             return None
@@ -102,11 +104,11 @@ class Store:
             self._write(self._path(key), data)
         except Untrusted as error:
             self.statistics.refused += 1
-            self._warn("untrusted", f"compiled kernels are not kept on disk: {error}")
+            self._warn("untrusted", f"{self.noun}s are not kept on disk: {error}")
         except OSError as error:
             self._warn(
                 "writing",
-                f"compiled kernels are not kept on disk: {error}; set BLOCKLANG_CACHE_DIR to a directory "
+                f"{self.noun}s are not kept on disk: {error}; set BLOCKLANG_CACHE_DIR to a directory "
                 "that can be written, or BLOCKLANG_CACHE=0",
             )
         else:

@@ -14,6 +14,7 @@
     ir_text     `.blir` files
     check       everything that is wrong with a script's kernels
     profile     what a script's kernels move on a device, and how long they take there
+    tune        autotuned kernels of a script, measured anew
     whatif      the same if the device were another
     cache       what is kept on disk
     doctor      what was found on this machine
@@ -40,6 +41,7 @@ from blocklang.cli.measure import measure_host
 from blocklang.cli.profile import profile
 from blocklang.cli.scripts import existing_file, run_file
 from blocklang.cli.stages import COMMANDS
+from blocklang.cli.tune import tune
 from blocklang.cli.whatif import whatif
 
 EPILOG = """\b
@@ -117,5 +119,5 @@ def doctor(measure: bool) -> None:
         examine()
 
 
-for command in (*COMMANDS, explain, check, build, profile, whatif, describe, bench, cache):
+for command in (*COMMANDS, explain, check, build, profile, whatif, describe, tune, bench, cache):
     main.add_command(command)

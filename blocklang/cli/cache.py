@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
@@ -21,7 +20,7 @@ def cache() -> None:
     """Look at the disk cache of compiled kernels and tuning results, or clear it.
 
     BLOCKLANG_CACHE_DIR names another directory, BLOCKLANG_CACHE_SIZE the most that kernels may take (256M),
-    and BLOCKLANG_CACHE=0 switches the cache of kernels off.
+    BLOCKLANG_CACHE=0 switches both off, and BLOCKLANG_AUTOTUNE_CACHE=0 tuning results alone.
 
     \b
       blocklang cache info
@@ -41,13 +40,14 @@ def list_cache_facts() -> Iterator[tuple[str, str]]:
     store = named_store()
     try:
         files = list(store.files())
-        tuned = _tuning_results()
+        tuned = list(winners.store().files())
     except OSError as error:
         raise _as_usage_error("read", error) from error
     yield "directory", cache_directory()
     yield "kernels", "in use" if is_enabled() else "switched off by BLOCKLANG_CACHE"
-    if problem := _problem(store.directory):
-        yield "problem", problem
+    for directory in (store.directory, winners.store().directory):
+        if problem := _problem(directory):
+            yield "problem", problem
     yield "entries", str(len(files))
     yield "size", f"{format_size(sum(file.bytes for file in files))} of at most {format_size(store.limit)}"
     yield "tuning results", str(len(tuned))
@@ -58,18 +58,11 @@ def clear() -> None:
     """Remove every compiled kernel and tuning result from the disk cache."""
     try:
         removed = named_store().clear()
-        tuned = _tuning_results()
-        for path in tuned:
-            path.unlink(missing_ok=True)
+        tuned = winners.store().clear()
     except OSError as error:
         raise _as_usage_error("clear", error) from error
     size = format_size(sum(file.bytes for file in removed))
     click.echo(f"removed {len(removed)} kernels ({size}) and {len(tuned)} tuning results")
-
-
-def _tuning_results() -> list[Path]:
-    directory = winners.directory()
-    return sorted(directory.glob("*.json")) if directory.is_dir() else []
 
 
 def _problem(directory: str) -> str | None:

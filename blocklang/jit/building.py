@@ -17,6 +17,7 @@ from blocklang.jit.specialisation import DIVISOR, ConstantSpec, Spec, Specialisa
 from blocklang.jit.switches import Switches
 
 if TYPE_CHECKING:
+    from blocklang.abi import KernelAbi
     from blocklang.compiler import CompiledKernel
 
 
@@ -71,6 +72,16 @@ def compile_version(kernel: Kernel, specialisation: Specialisation) -> CompiledK
     require_runnable(current_target())
     options = specialisation.switches.compile_options()
     return compile_kernel(with_alias(kernel, specialisation.alias), options=options)
+
+
+def compiled_elsewhere(
+    kernel: Kernel, specialisation: Specialisation, abi: KernelAbi, object_code: bytes
+) -> CompiledKernel:
+    """What another process made of the Block IR of a version (`blocklang.jit.apart`)."""
+    from blocklang.compiler.compiled import CompiledKernel
+
+    options = specialisation.switches.compile_options()
+    return CompiledKernel(abi, object_code, lambda: with_alias(kernel, specialisation.alias), options)
 
 
 def _arguments(parameters: Sequence[Parameter], specs: Sequence[Spec]) -> list[Argument]:

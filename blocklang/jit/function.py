@@ -64,6 +64,7 @@ from blocklang.runtime.leases import Lease
 from blocklang.runtime.threads import get_num_threads
 
 if TYPE_CHECKING:
+    from blocklang.abi import KernelAbi
     from blocklang.compiler import CompiledKernel
     from blocklang.frontend import KernelSource
     from blocklang.ir import Kernel
@@ -128,6 +129,31 @@ class Version:
     def kernel(self) -> Kernel:
         """Its Block IR; built when it is asked for, if the version came from disk."""
         return self.build()
+
+
+class Uncompiled(NamedTuple):
+    """A version that is not compiled yet, for an alias class of its arrays."""
+
+    function: JITFunction
+    version: Version
+    specialisation: Specialisation
+
+    def block_ir(self) -> Kernel:
+        """The Block IR that is to be compiled."""
+        from blocklang.jit.building import with_alias
+
+        return with_alias(self.version.kernel, self.specialisation.alias)
+
+    def compile(self, made: MadeCode | None = None) -> None:
+        """Compile it here, or take what another process made of its Block IR."""
+        self.function._find_executable(self.version, self.specialisation, made)
+
+
+class MadeCode(NamedTuple):
+    """Machine code that another process made, and its interface."""
+
+    abi: KernelAbi
+    object_code: bytes
 
 
 @dataclass(slots=True)
@@ -310,6 +336,23 @@ class JITFunction(KernelInterface):
             for leaf in leaves_of(self.arg_names, described)
             if leaf.name in written and isinstance(leaf.value, Array)
         }
+
+    @_answers_plainly
+    def uncompiled(self, *args: Any, **kwargs: Any) -> Uncompiled | None:
+        """What a launch with these arguments would have to compile; None if it is in memory or on disk."""
+        options, own = self._take_options(kwargs)
+        values = self.signature.bind(args, own)
+        described = [describe(p, v, self.signature) for p, v in zip(self.params, values, strict=True)]
+        specs = tuple([spec for spec, _ in described])
+        version = self._find_version((*specs, options.switches))
+        alias = alias_class(self._arrays(version, described))
+        if self.interpret or alias in version.executables:
+            return None
+        if version.shelf is not None and version.shelf.find(alias) is not None:
+            return None
+        return Uncompiled(
+            self, version, Specialisation(tuple(self.arg_names), specs, alias, options.switches)
+        )
 
     @_answers_plainly
     def plan(self, grid: object, /, *args: Any, **kwargs: Any) -> PlannedLaunch:
@@ -595,7 +638,9 @@ class JITFunction(KernelInterface):
         built = build_version(self.source, self.params, specs, strict=self.strict, switches=switches)
         return built.kernel
 
-    def _find_executable(self, version: Version, specialisation: Specialisation) -> Executable:
+    def _find_executable(
+        self, version: Version, specialisation: Specialisation, made: MadeCode | None = None
+    ) -> Executable:
         with self._lock:
             executable = version.executables.get(specialisation.alias)
             if executable is None:
@@ -603,14 +648,14 @@ class JITFunction(KernelInterface):
                 self._compiled_count += 1
                 log_compilation(self.signature.name, compilation, self._compilations, self._compiled_count)
                 self._compilations = [*self._compilations[-_MAXIMUM_COMPILATIONS:], compilation]
-                executable = self._compile(version, specialisation)
+                executable = self._compile(version, specialisation, made)
                 version.executables[specialisation.alias] = executable
             return executable
 
-    def _compile(self, version: Version, specialisation: Specialisation) -> Executable:
-        compiled = self._compiled_on_disk(version, specialisation)
+    def _compile(self, version: Version, specialisation: Specialisation, made: MadeCode | None) -> Executable:
+        compiled = None if made else self._compiled_on_disk(version, specialisation)
         if compiled is None:
-            compiled = self._compiled_from_source(version, specialisation)
+            compiled = self._compiled_from_source(version, specialisation, made)
         paths = {leaf.name: leaf.path for leaf in _typed_leaves(specialisation)}
         bounds = compiled.abi.bounds
         slots = tuple(
@@ -636,10 +681,15 @@ class JITFunction(KernelInterface):
 
     @usual_environment()
     @deep_recursion()
-    def _compiled_from_source(self, version: Version, specialisation: Specialisation) -> CompiledKernel:
-        from blocklang.jit.building import compile_version
+    def _compiled_from_source(
+        self, version: Version, specialisation: Specialisation, made: MadeCode | None
+    ) -> CompiledKernel:
+        from blocklang.jit.building import compile_version, compiled_elsewhere
 
-        compiled = compile_version(version.kernel, specialisation)
+        if made is None:
+            compiled = compile_version(version.kernel, specialisation)
+        else:
+            compiled = compiled_elsewhere(version.kernel, specialisation, *made)
         if version.shelf is not None:
             kept = KeptVersion(version.written, compiled.abi, compiled.object_code)
             version.shelf.keep(specialisation.alias, kept)

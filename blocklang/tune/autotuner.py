@@ -10,26 +10,41 @@ from __future__ import annotations
 import functools
 import operator
 import os
+import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blocklang.diagnostics import AutotunerError, CompileTimeAssertionFailure, OutOfResources
+from blocklang.diagnostics import AutotunerError
 from blocklang.jit import JITFunction, KernelInterface
 from blocklang.jit.options import HINTS
-from blocklang.jit.recording import is_skipping, measured_launches
+from blocklang.jit.recording import is_skipping
 from blocklang.lazy import cached_property
-from blocklang.runtime.arrays import Array, describe_array, is_array
-from blocklang.runtime.descriptors import TensorDescriptor
+from blocklang.runtime.arrays import describe_array
+from blocklang.target import Device, find_device
 from blocklang.tune import winners
 from blocklang.tune.benchmark import do_bench
 from blocklang.tune.config import Config
+from blocklang.tune.measuring import Measurement
+from blocklang.tune.report import Report, Row, is_forced, sorted_rows, tell
 from blocklang.tune.saving import Saved
 
-_RESERVED = ("grid", "warmup")
 _NEVER = [float("inf")] * 3
+
+
+# One kernel is tuned at a time: two would disturb each other's times, and arrays that both write.
+_tuning = threading.RLock()
+
+
+def _renew_lock() -> None:
+    global _tuning
+    _tuning = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _is_on(name: str) -> bool:
@@ -66,6 +81,7 @@ class Autotuner(KernelInterface):
         best_config: the config of the latest launch.
         configs_timings: the times of the latest measurement, in milliseconds, by config.
         bench_time: how long it took, in seconds.
+        report: what it found, or what was on disk; `print` it for a table.
     """
 
     def __init__(
@@ -83,7 +99,8 @@ class Autotuner(KernelInterface):
         rep: float | None = None,
         use_cuda_graph: bool = False,
         do_bench: Callable[..., Any] | None = None,
-        cache_results: bool = False,
+        cache_results: bool | None = None,
+        model_device: str | None = None,
     ) -> None:
         self.fn = fn
         self.base_fn = fn
@@ -104,9 +121,11 @@ class Autotuner(KernelInterface):
         self.user_defined_post_hook = post_hook is not None
         self.pre_hook = pre_hook or self._reset
         self.post_hook = post_hook or self._restore
+        self.report: Report | None = None
+        self.model_device: Device | None = None if model_device is None else find_device(model_device)
         prune = prune_configs_by or {}
         self.perf_model: Callable[..., float] | None = prune.get("perf_model")
-        self.configs_top_k: float | int = prune.get("top_k", 1.0)
+        self.configs_top_k: float | int | None = prune.get("top_k")
         self.early_config_prune: Callable[..., list[Config]] | None = prune.get("early_config_prune")
         self.num_warmups = warmup
         self.num_reps = rep
@@ -126,7 +145,23 @@ class Autotuner(KernelInterface):
     @property
     def cache_results(self) -> bool:
         """True if measurements are looked up and kept on disk."""
-        return self._cache_results or _is_on("TRITON_CACHE_AUTOTUNING")
+        asked = True if _is_on("TRITON_CACHE_AUTOTUNING") else self._cache_results
+        return winners.may_keep(asked, not self.has_own_clock)
+
+    @property
+    def has_own_clock(self) -> bool:
+        """True if `do_bench` was given."""
+        return self._do_bench is not None
+
+    @property
+    def has_own_hooks(self) -> bool:
+        """True if `pre_hook` or `post_hook` was given: they may write any array."""
+        return self.user_defined_pre_hook or self.user_defined_post_hook
+
+    @property
+    def milliseconds(self) -> float:
+        """About how long each config that is not dropped is measured."""
+        return 100.0 if self.num_reps is None else float(self.num_reps)
 
     @cached_property
     def do_bench(self) -> Callable[..., Any]:
@@ -183,9 +218,7 @@ class Autotuner(KernelInterface):
         plain = isinstance(self.fn, JITFunction) and type(self).run is Autotuner.run
         if config is None or config.pre_hook is not None or not plain or len(args) > len(self.arg_names):
             return
-        self.nargs = dict(zip(self.arg_names, args, strict=False))
-        key = self._key({})
-        self.nargs = None
+        key = self._key(dict(zip(self.arg_names, args, strict=False)), {})
         places = [self.arg_names.index(name) for name in self.keys if name in self.arg_names]
         if self.cache.get(key) is not config or max(places, default=0) >= len(args):
             return
@@ -200,21 +233,20 @@ class Autotuner(KernelInterface):
         """Launch with the best config; measure first if the key is new."""
         if is_skipping():  # there is nothing to measure
             return None
-        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        named = dict(zip(self.arg_names, args, strict=False))
         if len(self.configs) > 1:
-            key = self._key(kwargs)
+            key = self._key(named, kwargs)
             config = self.cache.get(key)
             if config is None:
-                config = self._choose(key, args, kwargs)
+                with _tuning:  # another thread may have chosen meanwhile
+                    config = self.cache.get(key) or self._choose(key, named, args, kwargs)
         else:
             config = self.configs[0]
         self.best_config = config
         chosen = config.all_kwargs()
         if config.pre_hook is not None:
-            config.pre_hook({**self.nargs, **kwargs, **chosen})
-        result = self.fn.run(*args, **kwargs, **chosen)
-        self.nargs = None
-        return result
+            config.pre_hook({**named, **kwargs, **chosen})
+        return self.fn.run(*args, **kwargs, **chosen)
 
     def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
         """Compile every config for these arguments, without launching."""
@@ -229,100 +261,75 @@ class Autotuner(KernelInterface):
         arrays: dict[str, Any] = self.fn.written_arrays(*args, **kwargs, **config.all_kwargs())
         return arrays
 
-    def _key(self, kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
-        given = {n: v for n, v in {**(self.nargs or {}), **kwargs}.items() if n in self.arg_names}
+    def _key(self, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        given = {n: v for n, v in {**named, **kwargs}.items() if n in self.arg_names}
         values = [given[name] for name in self.keys if name in given]
         return (*values, *[str(v.dtype) for v in given.values() if hasattr(v, "dtype")])
 
-    def _choose(self, key: tuple[Any, ...], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Config:
-        """The best config for a key, measured or from disk."""
+    def _choose(
+        self, key: tuple[Any, ...], named: dict[str, Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Config:
+        """The best config for a key, measured or from disk; `_tuning` is held."""
+        self.nargs = named
+        try:
+            return self._chosen(key, named, args, kwargs)
+        finally:
+            self.nargs = None
+
+    def _chosen(
+        self, key: tuple[Any, ...], named: Mapping[str, Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Config:
+        started = time.perf_counter()
+        measurement = Measurement(self, args, kwargs)
         configs = self.prune_configs(kwargs)
-        keeps = self.cache_results and not any(config.pre_hook for config in configs)
-        path = winners.path_of(*self._identity(), key, *map(str, configs)) if keeps else None
-        timings: dict[Config, Any] | None = winners.read(path, configs) if path else None
-        if timings is None:
-            timings = self._measure(configs, key, args, kwargs)
-            if path:
-                winners.write(path, timings)
-        self.configs_timings = timings
-        best = min(timings, key=lambda config: timings[config])
+        name = self._name_on_disk(key, configs)
+        kept = winners.read(name, configs) if name and not is_forced() else None
+        if kept is None:
+            tried = configs
+            if self.model_device is not None:
+                tried = self._prune_by_model(measurement, configs)
+            measurement.measure(tried)
+            rows = list(measurement.rows.values())
+            self.bench_time = time.perf_counter() - started
+        else:
+            rows = kept
+        # A config that was dropped on the way is not chosen, were its few calls ever so lucky.
+        measured = [row for row in rows if row.milliseconds and not row.dropped]
+        best = min(measured, key=lambda row: row.milliseconds).config
+        if name and kept is None:
+            winners.write(name, rows, configs)
+        pruned = [Row(c, (), "pruned") for c in self.configs if c not in {row.config for row in rows}]
+        self.report = Report(
+            kernel=self.__name__,
+            key=key,
+            rows=sorted_rows([*rows, *pruned]),
+            best=best,
+            seconds=time.perf_counter() - started,
+            from_disk=kept is not None,
+            parallel=measurement.parallel,
+        )
+        tell(self.report)
+        if _is_on("TRITON_PRINT_AUTOTUNING") or _is_on("BLOCKLANG_PRINT_AUTOTUNING"):
+            print(self.report, end="")
+        self.configs_timings = {row.config: list(row.milliseconds) or _NEVER for row in rows}
+        self.pre_hook({**named, **kwargs, **best.all_kwargs()}, reset_only=True)
         self.cache[key] = best
-        self.pre_hook({**(self.nargs or {}), **kwargs, **best.all_kwargs()}, reset_only=True)
         return best
 
-    def _identity(self) -> tuple[str, ...]:
-        """What a result on disk belongs to: the kernel with what it reads, and the machine."""
-        from blocklang.target import current_target
+    def _name_on_disk(self, key: tuple[Any, ...], configs: Sequence[Config]) -> str | None:
+        """Under which name the result is kept; None if it is not."""
+        if not self.cache_results or any(config.pre_hook for config in configs):
+            return None
+        device = "" if self.model_device is None else repr((self.model_device, self.configs_top_k))
+        return winners.key_of(self.fn, device, key, *[config.all_kwargs() for config in configs])
 
-        function = self.fn
-        while not hasattr(function, "cache_key"):
-            function = function.fn
-        return (function.cache_key, repr(current_target()), str(os.cpu_count()))
-
-    def _measure(
-        self, configs: Sequence[Config], key: object, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> dict[Config, Any]:
-        started = time.perf_counter()
-        saved = Saved()
-        timings = {}
-        for config in configs:
-            try:
-                timings[config] = self._bench(*args, config=config, saved=saved, **kwargs)
-            finally:
-                saved.restore()
-        self.bench_time = time.perf_counter() - started
-        if _is_on("TRITON_PRINT_AUTOTUNING"):
-            best = min(timings, key=lambda config: timings[config])
-            print(f"Autotuned {self.__name__} for {key} in {self.bench_time:.2f} s: best config is {best}")
-        return timings
-
-    def _bench(self, *args: Any, config: Config, saved: Saved | None = None, **meta: Any) -> Any:
-        """The times of a config: median and 20% and 80% quantiles; infinite if it cannot be compiled."""
-        shows = _is_on("TRITON_PRINT_AUTOTUNING")
-        if shows:
-            print(f"Autotuning {self.__name__}: {config}")
-        twice = meta.keys() & config.kwargs.keys()
-        if twice:
-            raise ValueError(
-                f"Conflicting meta-parameters: {', '.join(sorted(twice))}. "
-                f"The launch gives what the configs of {self.__name__} are to choose: leave it out"
-            )
-        current = {**meta, **config.all_kwargs()}
-        arguments = {**(self.nargs or {}), **current}
-
-        def call() -> None:
-            if config.pre_hook is not None:
-                config.pre_hook(arguments)
-            self.pre_hook(arguments)
-            try:
-                self.fn.run(*args, **current)
-            except Exception as error:
-                self.post_hook(arguments, exception=error)
-                raise
-            self.post_hook(arguments, exception=None)
-
-        try:
-            if saved is not None:
-                has_hook = config.pre_hook is not None or self.pre_hook != self._reset
-                saved.add(self._given(args, current) if has_hook else self._written(args, current))
-            with measured_launches():  # an emulation is of the program, not of the tuning
-                return self.do_bench(call, quantiles=(0.5, 0.2, 0.8))
-        except (OutOfResources, CompileTimeAssertionFailure) as error:
-            if shows:
-                print(f"Autotuning {self.__name__}: {config} cannot be used: {error}")
-            return _NEVER
-
-    def _written(self, args: Sequence[Any], current: Mapping[str, Any]) -> list[Any]:
-        """The arrays that a launch writes; all of them, if what is wrapped cannot tell."""
-        own = {n: v for n, v in current.items() if n not in _RESERVED}
-        if hasattr(self.fn, "written_arrays"):
-            return list(self.fn.written_arrays(*args, **own).values())
-        return self._given(args, own)
-
-    def _given(self, args: Sequence[Any], current: Mapping[str, Any]) -> list[Any]:
-        """All arrays of a launch: a hook may write them too, and only after it a descriptor is whole."""
-        named = {n: v for n, v in current.items() if n in self.arg_names}
-        return list(_arrays_in((*args, *named.values())))
+    def _prune_by_model(self, measurement: Measurement, configs: list[Config]) -> list[Config]:
+        """The configs that the model of `model_device` takes for the fastest."""
+        assert self.model_device is not None
+        top_k = self._top_k(len(configs), default=0.5)
+        if len(configs) < 2:
+            return configs
+        return measurement.model(configs, self.model_device, top_k)
 
     def prune_configs(self, kwargs: Mapping[str, Any]) -> list[Config]:
         """The configs that are worth measuring for a launch."""
@@ -338,26 +345,20 @@ class Autotuner(KernelInterface):
         model = self.perf_model
         if model is None:
             return configs
-        top_k = self.configs_top_k
-        if isinstance(top_k, float) and top_k <= 1.0:
-            top_k = int(len(self.configs) * top_k)
-        if not isinstance(top_k, int):
-            raise TypeError("top_k of prune_configs_by must be a float of at most 1.0, or an int")
+        top_k = self._top_k(len(self.configs), default=1.0)
         if len(configs) <= top_k:
             return configs
         estimates = {config: model(**named, **kwargs, **config.all_kwargs()) for config in configs}
         return sorted(estimates, key=lambda config: estimates[config])[:top_k]
 
-
-def _arrays_in(value: Any) -> Iterator[Array]:
-    """The arrays that an argument is or holds."""
-    if isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _arrays_in(item)
-    elif isinstance(value, TensorDescriptor):
-        yield describe_array(value.base)
-    elif is_array(value):
-        yield describe_array(value)
+    def _top_k(self, count: int, default: float) -> int:
+        """How many of `count` configs are measured."""
+        top_k = default if self.configs_top_k is None else self.configs_top_k
+        if isinstance(top_k, float) and top_k <= 1.0:
+            return max(int(count * top_k), 1)
+        if not isinstance(top_k, int):
+            raise TypeError("top_k of prune_configs_by must be a float of at most 1.0, or an int")
+        return top_k
 
 
 def _saved(value: Any) -> Saved:
@@ -385,7 +386,8 @@ def autotune(
     rep: float | None = None,
     use_cuda_graph: bool = False,
     do_bench: Callable[..., Any] | None = None,
-    cache_results: bool = False,
+    cache_results: bool | None = None,
+    model_device: str | None = None,
 ) -> Callable[[Any], Autotuner]:
     """Launch a kernel with the fastest of several configs; used above `@jit`.
 
@@ -405,7 +407,12 @@ def autotune(
             `reset_only=` and `exception=`; they replace what the two lists above do.
         warmup, rep, use_cuda_graph: deprecated.
         do_bench: measures a call: `do_bench(call, quantiles=...)`, in milliseconds.
-        cache_results: keep what was measured on disk, for other processes.
+        cache_results: keep what was measured on disk, for other processes. By default it is kept if the
+            disk cache is on, neither `do_bench` nor a config's `pre_hook` is given, and the kernel's content
+            can be told.
+        model_device: name of a device, or its description's path: each config is launched once and counted,
+            and only the `top_k` of `prune_configs_by` (by default half) that the device's model takes for the
+            fastest are measured. Those that do not fit the device are left out.
 
     Example:
         >>> import numpy as np
@@ -438,6 +445,7 @@ def autotune(
             use_cuda_graph,
             do_bench,
             cache_results,
+            model_device,
         )
 
     return decorate

@@ -48,7 +48,7 @@ def do_bench(
             tensor.grad = None
         times.append(_milliseconds(fn))
     if quantiles is not None:
-        found = [_quantile(sorted(times), q) for q in quantiles]
+        found = [quantile(sorted(times), q) for q in quantiles]
         return found[0] if len(found) == 1 else found
     if return_mode == "all":
         return times
@@ -73,7 +73,7 @@ def _milliseconds(fn: Callable[[], object]) -> float:
     return (time.perf_counter_ns() - start) / 1e6
 
 
-def _quantile(ordered: Sequence[float], q: float) -> float:
+def quantile(ordered: Sequence[float], q: float) -> float:
     """Interpolated linearly between the two nearest."""
     if not 0 <= q <= 1:
         raise ValueError(f"a quantile lies between 0 and 1, got {q}")

@@ -50,6 +50,12 @@ class Config:
         words += [f"{name}: {getattr(self, name)}" for name in _OPTIONS[:4]]
         return ", ".join(words)
 
+    def in_words(self) -> str:
+        """The values of the kernel's constants, and the options that are not the usual ones."""
+        usual = Config({}).all_kwargs()
+        words = [f"{name}={value}" for name, value in self.all_kwargs().items() if usual.get(name) != value]
+        return " ".join(words) or "the defaults"
+
     def __repr__(self) -> str:
         return f"Config({self})"
 

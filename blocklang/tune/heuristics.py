@@ -40,6 +40,10 @@ class Heuristics(KernelInterface):
         arrays: dict[str, Any] = self.fn.written_arrays(*args, **self._complete(args, kwargs))
         return arrays
 
+    def uncompiled(self, *args: Any, **kwargs: Any) -> Any:
+        """What a launch with these arguments would have to compile (`JITFunction.uncompiled`)."""
+        return self.fn.uncompiled(*args, **self._complete(args, kwargs))
+
 
 def heuristics(values: Values) -> Callable[[Any], Heuristics]:
     """Compute arguments of a kernel at every launch; used above `@jit`, or above or below `@autotune`.

@@ -63,7 +63,7 @@ ROOMS: dict[str, frozenset[str]] = {
 }
 
 # Packages that only an extra installs, and that their rooms import when they are asked to.
-OPTIONAL = frozenset({"jax", "matplotlib", "packaging", "torch"})
+OPTIONAL = frozenset({"jax", "matplotlib", "packaging", "rich", "torch"})
 
 # Third-party packages, and the rooms that may import them. A package that no line names is not a dependency.
 THIRD_PARTY: dict[str, frozenset[str]] = {
@@ -75,6 +75,7 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "torch": frozenset({"torch"}),
     "jax": frozenset({"jax"}),
     "matplotlib": frozenset({"cli"}),
+    "rich": frozenset({"tune"}),
 }
 
 

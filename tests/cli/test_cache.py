@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from blocklang.cache.entries import Entry
 from blocklang.cache.store import named_store
 from blocklang.cli import main
+from blocklang.tune import winners
 
 
 @pytest.fixture(autouse=True)
@@ -46,8 +47,7 @@ def test_an_empty_cache_is_described(directory: Path) -> None:
 def test_entries_are_counted_and_removed(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for key in "abc":
         named_store().keep(key, Entry({}, bytes(1000)))
-    (directory / "autotune").mkdir()
-    (directory / "autotune" / "one.json").write_text("[]")
+    winners.store().keep("a", Entry({"rows": []}, b""))
     found = facts()
     assert (found["entries"], found["tuning results"]) == ("3", "1")
     assert found["size"].endswith("KiB of at most 1 MiB")

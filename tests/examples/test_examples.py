@@ -77,6 +77,14 @@ def test_script_runs(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_autotune_runs(tmp_path: Path) -> None:
+    done = run_script("autotune", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "add_row_sums for (1000, 1000, float32, float32): tuned in" in done.stdout
+    assert "add_row_sums for (20000, 50, float32, float32): tuned in" in done.stdout
+
+
+@pytest.mark.slow
 def test_ahead_of_time_runs(tmp_path: Path) -> None:
     try:
         find_linker()

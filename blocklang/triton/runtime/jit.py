@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, overload
 from blocklang.diagnostics import LaunchError
 from blocklang.jit import JITFunction as Function
 from blocklang.jit import KernelInterface, MockTensor, Specialisation
-from blocklang.jit.function import Executable, Version
+from blocklang.jit.function import Executable, MadeCode, Version
 from blocklang.jit.options import LaunchOptions
 from blocklang.jit.specialisation import TypedSpec, short_name
 from blocklang.triton import knobs
@@ -294,11 +294,13 @@ class JITFunction(Function, JITCallable):
             self._kernels[key] = kernel
         return kernel
 
-    def _find_executable(self, version: Version, specialisation: Specialisation) -> Executable:
+    def _find_executable(
+        self, version: Version, specialisation: Specialisation, made: MadeCode | None = None
+    ) -> Executable:
         if version.executables:
-            return super()._find_executable(version, specialisation)
+            return super()._find_executable(version, specialisation, made)
         self._call_hook(knobs.runtime.jit_cache_hook, specialisation)
-        executable = super()._find_executable(version, specialisation)
+        executable = super()._find_executable(version, specialisation, made)
         self._call_hook(knobs.runtime.jit_post_compile_hook, specialisation, may_refuse=False)
         return executable
 
