@@ -38,6 +38,7 @@ def words_of(finding: Finding) -> str:
 @pytest.mark.parametrize("name", FAULTY)
 @row("Memory", "bounds, races, NaN")
 def test_a_planted_fault_is_found(name: str) -> None:
+    """A fault is told with its line, program, lane, array and offset, and in a race the earlier access."""
     case = FAULTY[name]
     with check_launches() as found:
         case.launch()
@@ -62,6 +63,7 @@ def test_a_planted_fault_is_found(name: str) -> None:
 @pytest.mark.parametrize("name", CLEAN)
 @row("Memory", "bounds, races, NaN")
 def test_nothing_is_said_of_a_clean_kernel(name: str) -> None:
+    """What only looks suspicious is no finding, and its results are those of the plain launch."""
     with check_launches() as found:
         CLEAN[name].launch()
     assert found.launches
