@@ -22,7 +22,7 @@ from blocklang.ir.types import I64, ScalarType
 from blocklang.ops.elementwise import Cast, Div, Elementwise
 from blocklang.ops.memory import Load, Offset, Store
 from blocklang.ops.scan import Running
-from blocklang.ops.tile import InBounds, Lanes
+from blocklang.ops.tile import InBounds, Lanes, Read, Write
 
 # What loops that only read ask for in advance. Measured on the sum of 2^26 floats: 18.1 ms with 512 bytes, 20
 # without, 18.7 with 2 KB, 22 with 8 KB.
@@ -39,6 +39,8 @@ class LanesLoop:
         self.op = op
         self.width = op.width if op.width > 1 else 0
         self.low, self.high = emitter.text(op.low), emitter.text(op.high)
+        if self.width and self._crosses_panels():
+            self.width = 0
         self.folds: list[Fold] = []
         types = [t for r in op.results if isinstance(t := r.type, ScalarType)]
         for combine in op.combines:
@@ -53,6 +55,17 @@ class LanesLoop:
             if isinstance(inner, Running) and self.width
         ]
         self.prefetch = op.prefetch or self._long_fold_prefetch()
+
+    def _crosses_panels(self) -> bool:
+        """True if a vector could begin in one panel of a packed matrix and end in the next: the loop does not
+        start at a multiple of its width, as one over the second part of a row. It goes lane by lane then.
+        """
+        if self.low.isdecimal() and int(self.low) % self.width == 0:
+            return False
+        index, buffers = self.op.body.args[0], self.emitter.lanes.buffers
+        accesses = (inner for inner in self.op.body.walk() if isinstance(inner, (Read, Write)))
+        packed = any(a.indices and a.indices[-1] is index and buffers[a.buffer].panel for a in accesses)
+        return packed and not self.op.combines and not any(isinstance(i, Running) for i in self.op.body.ops)
 
     def _long_fold_prefetch(self) -> int:
         """How many lanes ahead a fold of so many bytes reads that they hardly come from the first cache."""
