@@ -87,7 +87,10 @@ def validate(file: Path) -> None:
     "-o", "output", type=click.Path(dir_okay=False, path_type=Path), help="The file; by default NAME.toml."
 )
 def new(name: str, origin: str, output: Path | None) -> None:
-    """Write a description called NAME that starts as a copy of another; change its figures and sources."""
+    """Write a description called NAME that starts as a copy of another; change its figures and sources.
+
+    What was published of the other device, and how near the model came to it, is left out.
+    """
     if not re.fullmatch(r"[A-Za-z0-9][\w-]*", name):
         raise UsageError(
             f"expected a name of letters, digits, - and _, got {name!r}", help="for instance my_chip"
@@ -96,7 +99,10 @@ def new(name: str, origin: str, output: Path | None) -> None:
     if path.exists():
         raise UsageError(f"{path} is there already", help="choose another file with -o")
     text = re.sub(r'^name = ".*"$', f'name = "{name}"', device_text(origin), count=1, flags=re.MULTILINE)
-    write_file(text, path, "-o")
+    text = re.sub(
+        r"^\[\[published\]\]\n.*?(?=^\[(?!\[published)|\Z)", "", text, flags=re.MULTILINE | re.DOTALL
+    )
+    write_file(text.rstrip() + "\n", path, "-o")
     click.echo(f"wrote {path}; change its figures, then: blocklang devices validate {path}")
 
 

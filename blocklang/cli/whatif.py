@@ -14,6 +14,7 @@ import click
 from blocklang.cli.profile import NO_LAUNCH
 from blocklang.cli.scripts import FILE, device_option, existing_file, run_script, takes_script, write_text
 from blocklang.diagnostics import UsageError
+from blocklang.emulation.table import format_duration
 from blocklang.emulation.whatif import Launched, Point, Vary, changed, combinations, parse_vary, sweep
 from blocklang.jit import emulate
 
@@ -83,7 +84,7 @@ def format_points(vary: Sequence[Vary], points: Sequence[Point]) -> str:
     fastest = min((p.seconds for p in points if p.seconds is not None), default=1.0) or 1.0
     rows = [(*(v.key for v in vary), "time", "", "waits for", "active")]
     for point in points:
-        time = "does not fit" if point.seconds is None else _duration(point.seconds)
+        time = "does not fit" if point.seconds is None else format_duration(point.seconds)
         bar = "" if point.seconds is None else "#" * max(1, min(40, round(10 * point.seconds / fastest)))
         active = ", ".join(f"{n} {100 * share:.0f}%" for n, share in point.active.items() if share >= 0.005)
         rows.append((*point.changes.values(), time, bar, point.bottleneck, active))
@@ -97,13 +98,6 @@ def format_points(vary: Sequence[Vary], points: Sequence[Point]) -> str:
                 lines.append("")
                 lines.append(f"{misfit.place}: {misfit.message}")
     return "\n".join(lines) + "\n"
-
-
-def _duration(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} us"
 
 
 def draw(vary: Sequence[Vary], points: Sequence[Point], path: Path) -> None:

@@ -160,10 +160,10 @@ def compile_counted(kernel: Kernel, device: Device, *, options: CompileOptions =
     placed = _lower(kernel, options, None, share=False).kernel  # every program counts what it packs
     block = clone_kernel(kernel)
     run_block_passes(block, options._replace(checks=False, nan=False).switches)
-    run = run_device_passes(placed, device)
+    counts = run_device_passes(placed, device)
     symbol = f"blocklang_{kernel.name}_counted"
     code = compile_module(emit_module(placed, _target(options), symbol), _target(options))
-    return CountedKernel(_abi(placed, symbol), code.object_code, run.counts, block)
+    return CountedKernel(_abi(placed, symbol), code.object_code, counts, block)
 
 
 def _abi(kernel: Kernel, symbol: str) -> KernelAbi:

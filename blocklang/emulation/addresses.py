@@ -184,7 +184,6 @@ class Addresses:
         base = _value(op, [f.base for f in forms])
         if all(f.is_uniform for f in forms):
             return Form(base, (0,) * rank)
-        unknown: tuple[float | None, ...] = (None,) * rank
         first = forms[0]
         match op:
             case e.Add() | e.Sub():
@@ -198,8 +197,7 @@ class Addresses:
                         return Form(base, tuple(None if s is None else s * number for s in form.strides))
             case e.Rem() | e.Minimum() | e.Maximum() if forms[1].is_uniform:
                 return Form(base, first.strides)
-        zero = tuple(0 if all(f.strides[a] == 0 for f in forms) else None for a in range(rank))
-        return Form(base, zero if rank else unknown)
+        return Form(base, tuple(0 if all(f.strides[a] == 0 for f in forms) else None for a in range(rank)))
 
 
 def _is_address(value: Value) -> bool:

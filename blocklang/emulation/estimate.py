@@ -20,7 +20,7 @@ from blocklang.abi import AccessCounts
 from blocklang.emulation.addresses import Addresses
 from blocklang.emulation.gpu import estimate_gpu
 from blocklang.emulation.neuron import DMA, NeuronPlanner
-from blocklang.emulation.planning import Planner, Runs
+from blocklang.emulation.planning import Facts, Runs
 from blocklang.emulation.simulate import Event, Simulation, simulate
 from blocklang.emulation.stream import Loop, Node, without
 from blocklang.ir.core import Kernel, Value
@@ -66,7 +66,7 @@ class Estimate:
         useful_bytes: what the programs asked for.
         programs: how many ran.
         classes: how many different ones there were.
-        notes: what the model left out, in words.
+        notes: what a reader should know of how it was timed, in words.
     """
 
     seconds: float
@@ -149,10 +149,17 @@ def estimate_launch(
     kernel, counts, rows, grid = run.kernel, run.counts, run.rows, run.grid
     addresses = Addresses(kernel, run.arguments, grid)
     classes = program_classes(rows)
+    notes: list[str] = []
+    if len(classes) == CLASSES < len(rows):
+        notes.append(
+            f"programs differ: they are timed as {CLASSES} groups of similar ones, each by its average"
+        )
     timed: Callable[[frozenset[str], int], Simulation]
     if device.kind == "gpu":
-        timed, _ = estimate_gpu(kernel, device, addresses, counts, classes, run.options)
+        timed, occupancy = estimate_gpu(kernel, device, addresses, counts, classes, run.options)
+        notes.append(str(occupancy))
     else:
+        notes.append(f"one core of {device.cores}, which runs its programs one after the other")
         nodes = _core_stream(kernel, device, addresses, counts, classes, versions or {})
 
         def timed(free: frozenset[str], wanted: int) -> Simulation:
@@ -169,19 +176,19 @@ def estimate_launch(
         *_moved(device, found, counts, rows),
         math.prod(grid),
         len(classes),
+        tuple(notes),
     )
 
 
 def _moved(device: Device, found: Simulation, counts: AccessCounts, rows: Rows) -> tuple[float, float]:
     """Bytes of global memory that the device moves, or could have moved in the same time, and those that
     programs asked for."""
-    useful = sum(found.bytes.get(space, 0.0) for space in ("global",))
     if device.kind == "gpu":
         total = rows.sum(axis=0)
         asked = sum(a.bytes * float(total[a.moves]) for a in counts.accesses if a.space == "global")
         return max(found.bytes.get("l2", 0.0), asked), asked
     rate = device.dma.engines.value * device.dma.bandwidth.value
-    return found.busy.get(DMA, 0.0) * rate, useful
+    return found.busy.get(DMA, 0.0) * rate, found.bytes.get("global", 0.0)
 
 
 def _core_stream(
@@ -194,8 +201,9 @@ def _core_stream(
 ) -> tuple[Node, ...]:
     """All programs, on one core."""
     nodes: list[Node] = []
+    facts = Facts(kernel)
     for row, programs in classes:
-        planner: Planner = NeuronPlanner(kernel, device, addresses, Runs.of(counts, row), versions)
+        planner = NeuronPlanner(kernel, device, facts, addresses, Runs.of(counts, row), versions)
         nodes.append(Loop(programs, planner.stream()))
     return tuple(nodes)
 

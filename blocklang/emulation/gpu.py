@@ -23,7 +23,7 @@ import numpy as np
 from blocklang.abi import AccessCounts
 from blocklang.diagnostics import CompilationError
 from blocklang.emulation.addresses import Addresses
-from blocklang.emulation.planning import Planner, Runs, bytes_of, is_block, shared_loads
+from blocklang.emulation.planning import Facts, Planner, Runs, bytes_of, is_block
 from blocklang.emulation.simulate import Simulation, simulate
 from blocklang.emulation.stream import Instruction, Loop, without
 from blocklang.ir.core import Kernel, Operation
@@ -105,6 +105,13 @@ class Occupancy:
     shared_bytes: int
     registers: int
 
+    def __str__(self) -> str:
+        count = "program" if self.programs == 1 else "programs"
+        return (
+            f"a multiprocessor has room for {self.programs} {count}, limited by {self.limit}: a program has "
+            f"{self.shared_bytes:,} bytes of shared memory, a thread about {self.registers} registers"
+        )
+
 
 def estimate_gpu(
     kernel: Kernel,
@@ -116,8 +123,10 @@ def estimate_gpu(
 ) -> tuple[Callable[[frozenset[str], int], Simulation], Occupancy]:
     """The launch on the busiest multiprocessor, to be timed without some engines."""
     programs = sum(count for _, count in classes)
+    facts = Facts(kernel)
     planners = [
-        GpuPlanner(kernel, device, addresses, Runs.of(counts, row), programs, options) for row, _ in classes
+        GpuPlanner(kernel, device, facts, addresses, Runs.of(counts, row), programs, options)
+        for row, _ in classes
     ]
     occupancy = planners[0].occupancy
     own = math.ceil(programs / device.cores)
@@ -147,14 +156,14 @@ class GpuPlanner(Planner):
         self,
         kernel: Kernel,
         device: Device,
+        facts: Facts,
         addresses: Addresses,
         runs: Runs,
         programs: int,
         options: Mapping[str, int],
     ) -> None:
-        super().__init__(kernel, device, addresses, runs)
+        super().__init__(kernel, device, facts, addresses, runs)
         self.sm = device.sm
-        self.shared = [op for op in shared_loads(kernel) if isinstance(op, Load)]
         self.pipes = Pipes.of(device)
         self.threads = options.get("num_warps", WARPS) * self.sm.warp_lanes.value
         self.stages = max(1, options.get("num_stages", STAGES))
@@ -186,7 +195,7 @@ class GpuPlanner(Planner):
     def _too_much_shared(self, shared: int) -> CompilationError:
         loads = sorted(self.shared, key=lambda load: -bytes_of(load.result))
         parts = ", ".join(
-            f"%{load.result.name} {bytes_of(load.result):,} bytes x {self._depth(load)} stages (line "
+            f"%{load.result.name} {self._depth(load)} x {bytes_of(load.result):,} bytes (line "
             f"{load.location.line})"
             for load in loads[:4]
         )
@@ -306,26 +315,29 @@ class GpuPlanner(Planner):
         moved = useful / run * math.ceil(run / sector) * sector
         missing = self._missing_share(op) * moved
         behind = self.fresh()
-        common = {"ahead": ahead, "overtakes": True, "location": op.location, "label": op.name}
-        yield Instruction(
+        latency = pipes.memory_latency if missing >= moved / 2 else pipes.l2_latency
+        from_memory = Instruction(
             "memory",
             missing / (pipes.memory_rate / self.active),
             reads,
             (behind,),
-            latency=(pipes.memory_latency if missing >= moved / 2 else pipes.l2_latency) / pipes.clock_hz,
+            latency=latency / pipes.clock_hz,
+            ahead=ahead,
+            overtakes=True,
             bytes=missing,
             space="global",
-            **common,  # type: ignore[arg-type]
+            label=op.name,
+            location=op.location,
         )
-        yield Instruction(
-            "l2",
-            moved / pipes.l2_bytes / pipes.clock_hz,
-            (behind,),
-            writes,
+        yield from_memory
+        yield replace(
+            from_memory.with_values((behind,), writes),
+            engine="l2",
+            seconds=moved / pipes.l2_bytes / pipes.clock_hz,
+            latency=0.0,
             depth=depth,
             bytes=moved,
             space="l2",
-            **common,  # type: ignore[arg-type]
         )
 
     def _missing_share(self, op: Load | Store | Atomic) -> float:

@@ -190,7 +190,7 @@ class NeuronPlanner(Planner):
     def _same(self, op: Operation) -> Instruction:
         """Another view of the same bytes."""
         return Instruction(
-            "none",
+            "",
             0.0,
             self.inputs(op),
             tuple(self.number(r) for r in op.results),

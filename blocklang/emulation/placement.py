@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 from blocklang.abi import SpaceUsage
 from blocklang.diagnostics import CompilationError, Location
-from blocklang.emulation.planning import data_values, is_block, shared_loads
+from blocklang.emulation.planning import Facts, is_block
 from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.types import element_type, shape_of
 from blocklang.ops import elementwise as e
@@ -96,6 +96,8 @@ def place_blocks(kernel: Kernel, device: Device) -> Placement:
     Raises:
         CompilationError: a space overflows; the help lists what fills it.
     """
+    if device.kind == "cpu":  # caches and registers are nobody's to place blocks in
+        return Placement((), (), {})
     lives = _Lives(kernel, device)
     blocks = lives.blocks()
     placed: dict[Value, Block] = {}
@@ -129,7 +131,8 @@ class _Lives:
     def __init__(self, kernel: Kernel, device: Device) -> None:
         self.kernel = kernel
         self.device = device
-        self.data = data_values(kernel)
+        facts = Facts(kernel)
+        self.data, self.shared = facts.data, facts.shared
         self.homes: dict[Value, Value] = {}
         self.positions: dict[Operation, int] = {}
         self.ends: dict[Operation, int] = {}
@@ -212,12 +215,11 @@ class _Lives:
             v: None for op in self.kernel.walk() for v in op.results if v in self.data and is_block(v)
         }:
             members.setdefault(self.home(value), []).append(value)
-        shared = shared_loads(self.kernel)
         for home, values in members.items():
             makers = [v.defining_op for v in values]
             if home not in self.spans or all(_is_one_number(op) for op in makers):
                 continue
-            if self.device.kind == "gpu" and not any(op in shared for op in makers):
+            if self.device.kind == "gpu" and not any(op in self.shared for op in makers):
                 continue  # in registers
             space = self._space(home in products)
             name = next((v.name for v in values if v.name), makers[0].name if makers[0] else "")

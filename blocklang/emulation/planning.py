@@ -10,6 +10,7 @@ values that are computed with.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from types import MappingProxyType
 from blocklang.abi import AccessCounts
 from blocklang.diagnostics import Location
 from blocklang.emulation.addresses import Addresses
-from blocklang.emulation.indices import loaded_indices, ways
+from blocklang.emulation.indices import Carriers, loaded_indices, ways
 from blocklang.emulation.stream import Branch, Instruction, Loop, Node
 from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.types import BlockType, element_type, shape_of
@@ -67,13 +68,35 @@ class Runs:
         return Runs(dict(regions), lanes)
 
 
+class Facts:
+    """What is true of a kernel whatever its programs do.
+
+    Attributes:
+        data: what is computed with (`data_values`).
+        handed_on: what control flow has to hand on: data, and what accesses find their way by.
+        users: of each value.
+        shared: the loads that products read (`shared_loads`).
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        carriers = carriers_of(kernel)
+        self.data = data_values(kernel, carriers)
+        self.handed_on = self.data | loaded_indices(kernel, carriers)
+        self.shared = shared_loads(kernel)
+        self.users: dict[Value, list[Operation]] = defaultdict(list)
+        for op in kernel.walk():
+            for value in op.operands:
+                self.users[value].append(op)
+
+
 class Planner:
-    """Base of the planners of devices."""
+    """Base of the planners of devices. Programs of one launch share `facts`."""
 
     def __init__(
         self,
         kernel: Kernel,
         device: Device,
+        facts: Facts,
         addresses: Addresses,
         runs: Runs,
         versions: Mapping[Value, int] = MappingProxyType({}),
@@ -83,12 +106,10 @@ class Planner:
         self.versions = versions
         self.addresses = addresses
         self.runs = runs
-        self.data = data_values(kernel)
-        self.handed_on = self.data | loaded_indices(kernel, carriers_of(kernel))
-        self.users: dict[Value, list[Operation]] = defaultdict(list)
-        for op in kernel.walk():
-            for value in op.operands:
-                self.users[value].append(op)
+        self.data = facts.data
+        self.handed_on = facts.handed_on
+        self.users = facts.users
+        self.shared = facts.shared
         self.numbers: dict[Value, int] = {}
         self._fresh = 0
         self.trips: dict[tuple[Operation, int], float] = {}
@@ -151,9 +172,7 @@ class Planner:
 
     def live_share(self, op: Load | Store | Atomic) -> float:
         """The share of an access's lanes that move, on average."""
-        lanes = 1
-        for extent in shape_of(op.segment("pointer")[0].type):
-            lanes *= extent
+        lanes = math.prod(shape_of(op.segment("pointer")[0].type))
         times = self.executions[place_of(op.location), op.name]
         total, most = self.runs.lanes.get((place_of(op.location), not isinstance(op, Load)), (0.0, 0.0))
         possible = lanes * times
@@ -165,9 +184,7 @@ class Planner:
     def access_bytes(self, op: Load | Store | Atomic) -> float:
         """Bytes that an access moves, on average."""
         pointer = op.segment("pointer")[0]
-        lanes = 1
-        for extent in shape_of(pointer.type):
-            lanes *= extent
+        lanes = math.prod(shape_of(pointer.type))
         return lanes * pointee(pointer.type).bytes * self.live_share(op)
 
     # ---- walking ----
@@ -238,15 +255,12 @@ def is_block(value: Value) -> bool:
 
 def bytes_of(value: Value) -> int:
     """Bytes of a value."""
-    size = getattr(element_type(value.type), "bytes", 8)
-    for extent in shape_of(value.type):
-        size *= extent
-    return int(size)
+    return math.prod(shape_of(value.type)) * int(getattr(element_type(value.type), "bytes", 8))
 
 
-def shared_loads(kernel: Kernel) -> set[Operation]:
+def shared_loads(kernel: Kernel) -> set[Load]:
     """The loads whose blocks a matrix product reads, as they are or through views and casts."""
-    found: set[Operation] = set()
+    found: set[Load] = set()
     for product in kernel.walk():
         pending = [product.a, product.b] if isinstance(product, Dot) else []
         while pending:
@@ -258,8 +272,12 @@ def shared_loads(kernel: Kernel) -> set[Operation]:
     return found
 
 
-def data_values(kernel: Kernel) -> set[Value]:
-    """The values that something is computed with, besides addresses, masks and bounds of loops."""
+def data_values(kernel: Kernel, carriers: Carriers) -> set[Value]:
+    """The values that something is computed with, besides addresses, masks and bounds of loops.
+
+    Args:
+        carriers: for each value that control flow hands on, where it comes from.
+    """
     found: set[Value] = set()
     pending: list[Value] = []
 
@@ -269,7 +287,6 @@ def data_values(kernel: Kernel) -> set[Value]:
                 found.add(value)
                 pending.append(value)
 
-    carriers = carriers_of(kernel)
     for op in kernel.walk():
         if isinstance(op, Store):
             need([op.value])

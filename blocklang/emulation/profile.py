@@ -146,6 +146,7 @@ class LaunchProfile:
             "grid": list(self.grid),
             "times": self.times,
             **_report(self.counts, self.usage, device, [(self.estimate, 1)]),
+            **({} if self.estimate is None else {"notes": list(self.estimate.notes)}),
             "flops": None if self.work is None else self.work.to_dict(),
             "placement": [_placed(block) for block in self.blocks],
         }

@@ -60,10 +60,46 @@ class _Pause:
     last: Moment
     made: int
 
+    def later(self, seconds: float, cause: Array) -> _Pause:
+        """The same pause, so many seconds later."""
+        return _Pause(self.first.later(seconds, cause), self.last.later(seconds, cause), self.made)
+
     def without(self, begin: Moment, end: Moment) -> list[_Pause]:
         """What is left of it before `begin` and behind `end`."""
         parts = (_Pause(self.first, begin, self.made), _Pause(end, self.last, self.made))
         return [p for p in parts if p.first.time < p.last.time]
+
+
+class _Pauses:
+    """The last pauses of an engine, in the order of time. All move on together, at the cost of one."""
+
+    def __init__(self, start: Moment) -> None:
+        self._pauses: list[_Pause] = []  # as of before they moved
+        self._moved = start
+
+    def __len__(self) -> int:
+        return len(self._pauses)
+
+    def __getitem__(self, position: int) -> _Pause:
+        return self._pauses[position].later(self._moved.time, self._moved.cause)
+
+    def first_behind(self, ready: Moment) -> int:
+        """The position of the first pause that lasts beyond a time."""
+        return bisect_right(self._pauses, ready.time - self._moved.time, key=_end_of)
+
+    def append(self, pause: _Pause) -> None:
+        """Add the last one."""
+        self.replace(len(self._pauses), len(self._pauses), [pause])
+        del self._pauses[:-_PAUSES]
+
+    def replace(self, low: int, high: int, pauses: Sequence[_Pause]) -> None:
+        """Put these where those from `low` to `high` were."""
+        time, cause = -self._moved.time, -self._moved.cause
+        self._pauses[low:high] = [pause.later(time, cause) for pause in pauses]
+
+    def move(self, seconds: float, cause: Array) -> None:
+        """Let all be so many seconds later."""
+        self._moved = self._moved.later(seconds, cause)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +191,7 @@ class _Simulator:
         self.start = Moment(0.0, np.zeros(len(self.instructions)))
         self.moments: dict[Key, Moment] = {}
         self.versions: dict[Key, list[Moment]] = defaultdict(list)
-        self.pauses: dict[str, list[_Pause]] = defaultdict(list)
+        self.pauses: dict[str, _Pauses] = defaultdict(lambda: _Pauses(self.start))
         self.made = 0  # pauses so far
         self.oldest = 0  # that was filled in this round
         self.aliases: dict[tuple[int, int], tuple[int, int]] = {}
@@ -218,17 +254,20 @@ class _Simulator:
         for value in node.writes:
             self.set(("ready", (agent, value)), done)
             self.set(("released", (agent, value)), done)
-        self.busy[node.engine] += node.seconds * self.scale
+        if node.engine:
+            self.busy[node.engine] += node.seconds * self.scale
         if node.space:
             self.bytes[node.space] += node.bytes * self.scale
         if done.time > self.moments[_LAST].time:
             self.set(_LAST, done)
         self.runs += self.scale
-        if len(self.events) < self.wanted:
+        if node.engine and len(self.events) < self.wanted:
             self.events.append(Event(node, agent, begin.time, end.time))
 
     def occupy(self, node: Instruction, ready: Moment, seconds: float, number: int) -> tuple[Moment, Moment]:
         """When an instruction that could start at `ready` has its engine, and until when."""
+        if not node.engine:
+            return ready, _after(ready, seconds, number)
         if node.overtakes:
             return self.spread(node, ready, seconds, number)
         return self.append(node, ready, seconds, number)
@@ -240,9 +279,7 @@ class _Simulator:
         end = _after(begin, seconds, number)
         if node.overtakes and free.time < begin.time:
             self.made += 1
-            pauses = self.pauses[node.engine]
-            pauses.append(_Pause(free, begin, self.made))
-            del pauses[:-_PAUSES]
+            self.pauses[node.engine].append(_Pause(free, begin, self.made))
         self.set(("engine", node.engine), end)
         return begin, end
 
@@ -251,12 +288,12 @@ class _Simulator:
         first: Moment | None = None
         end = ready
         pauses = self.pauses[node.engine]
-        low = high = bisect_right(pauses, ready.time, key=_end_of)
+        low = high = pauses.first_behind(ready)
         kept: list[_Pause] = []
         while high < len(pauses) and (seconds > 0 or first is None):
             pause = pauses[high]
             begin = _later(ready, pause.first)
-            part = min(seconds, pause.last.time - begin.time)
+            part = max(0.0, min(seconds, pause.last.time - begin.time))
             end = _after(begin, part, number)
             first = first or begin
             seconds -= part
@@ -264,7 +301,7 @@ class _Simulator:
             self.oldest = min(self.oldest, pause.made)
             high += 1
         if high > low:
-            pauses[low:high] = kept
+            pauses.replace(low, high, kept)
             self.touched.add(("engine", node.engine))
         if seconds > 0 or first is None:
             begin, end = self.append(node, ready, seconds, number)
@@ -365,10 +402,8 @@ class _Simulator:
             latest = _later(latest, self.moments[key])
             if key in self.versions:
                 self.versions[key] = [v.later(step, cause) for v in self.versions[key]]
-            if key[0] == "engine" and (pauses := self.pauses.get(str(key[1]))):
-                pauses[:] = [
-                    _Pause(p.first.later(step, cause), p.last.later(step, cause), p.made) for p in pauses
-                ]
+            if key[0] == "engine":
+                self.pauses[str(key[1])].move(step, cause)
         self.set(_LAST, latest)
         for totals, old in ((self.busy, before.busy), (self.bytes, before.bytes)):
             for name, total in totals.items():

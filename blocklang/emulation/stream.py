@@ -20,7 +20,7 @@ class Instruction:
     """One instruction.
 
     Attributes:
-        engine: what it occupies.
+        engine: what it occupies; "" for what takes no engine, as another view of the same bytes.
         seconds: for how long.
         reads: the values that must be there before it starts.
         writes: the values that are there `latency` seconds after it ends.

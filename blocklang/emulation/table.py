@@ -12,6 +12,7 @@ from blocklang.target import Device, format_size
 
 Row = tuple[str, ...]
 LINES = 8  # that are listed with their time
+SHOWN = 0.0005  # of the time, that a line is listed for
 
 
 def format_profile(profile: Profile) -> str:
@@ -65,29 +66,36 @@ def _times(report: Mapping[str, Any]) -> Iterator[str]:
     """Time, engines and lines, of a launch or of all."""
     if "time_us" not in report:
         return
-    yield f"  time: {_duration(report['time_us'])}, most of it for {report['bottleneck']}"
+    yield f"  time: {format_duration(1e-6 * report['time_us'])}, most of it for {report['bottleneck']}"
+    for note in report.get("notes", ()):
+        yield f"  {note}"
     free = report["counterfactuals"]
     rows: list[Row] = [("engine", "busy", "active", "if it took no time")]
     for name, engine in report["engines"].items():
         without = f"{free[name]['percent']:+.1f}%" if name in free else ""
-        rows.append((name, _duration(engine["busy_us"]), f"{engine['active_percent']:.1f}%", without))
+        rows.append(
+            (name, format_duration(1e-6 * engine["busy_us"]), f"{engine['active_percent']:.1f}%", without)
+        )
     yield from _align(rows, "<>>>")
     total = report["time_us"] or 1.0
-    lines = sorted((line for line in report["lines"] if line["time_us"]), key=lambda line: -line["time_us"])
+    lines = [line for line in report["lines"] if line["time_us"] >= SHOWN * total]
+    lines.sort(key=lambda line: -line["time_us"])
     rows = [("time by line", "time", "share", "waits for", "")]
     for line in lines[:LINES]:
         place = f"{os.path.basename(line['file'])}:{line['line']}"
         share = f"{100 * line['time_us'] / total:.1f}%"
-        rows.append((place, _duration(line["time_us"]), share, line["cause"] or "", line["text"]))
+        rows.append(
+            (place, format_duration(1e-6 * line["time_us"]), share, line["cause"] or "", line["text"])
+        )
     yield from _align(rows, "<>><<")
 
 
-def _duration(microseconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A time as people read it."""
-    for unit, size in (("s", 1e6), ("ms", 1e3)):
-        if microseconds >= size:
-            return f"{microseconds / size:.2f} {unit}"
-    return f"{microseconds:.2f} us"
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.2f} {unit}"
+    return f"{seconds * 1e6:.2f} us"
 
 
 def _tables(counts: Counts, usage: Mapping[str, SpaceUsage], device: Device) -> Iterator[str]:

@@ -11,7 +11,6 @@ neither results nor counts, only where blocks are and how long things take.
 
 from __future__ import annotations
 
-import copy
 import itertools
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -206,12 +205,13 @@ def _set(figure: Any, value: str) -> None:
 
 
 def _number(text: str) -> Any:
+    """A number as TOML would have it; a text with a unit stays one."""
     for parse in (int, float):
         try:
             return parse(text)
         except ValueError:
             continue
-    return copy.copy(text)
+    return text
 
 
 def _size(text: str, key: str) -> int:

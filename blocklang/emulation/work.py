@@ -16,7 +16,7 @@ from typing import Any
 
 from blocklang.abi import AccessCounts
 from blocklang.emulation.addresses import Addresses
-from blocklang.emulation.planning import Planner, Runs, is_block
+from blocklang.emulation.planning import Facts, Planner, Runs, is_block
 from blocklang.ir.core import Kernel, Operation, Region, Value
 from blocklang.ir.types import element_type, shape_of
 from blocklang.ops import elementwise as e
@@ -67,7 +67,7 @@ def work_of(
     if not programs:
         return Work({}, 0.0)
     runs = Runs.of(counts, [counter / programs for counter in counters])
-    planner = Planner(kernel, device, Addresses(kernel, {}, grid), runs)
+    planner = Planner(kernel, device, Facts(kernel), Addresses(kernel, {}, grid), runs)
     products: dict[str, float] = defaultdict(float)
     lanes = 0.0
     for op, times in _executions(planner, kernel.body, float(programs)):

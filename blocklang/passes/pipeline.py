@@ -259,19 +259,15 @@ def run_block_passes(kernel: Kernel, switches: Collection[str] = ()) -> None:
             one.run(kernel)
 
 
-@dataclass(frozen=True)
-class DeviceRun:
-    """What the passes for an emulated device leave: what the counters mean."""
+def run_device_passes(kernel: Kernel, device: Device) -> AccessCounts:
+    """Take a placed kernel, its memory planned, to one that counts for a device. It is changed on the way.
 
-    counts: AccessCounts
-
-
-def run_device_passes(kernel: Kernel, device: Device) -> DeviceRun:
-    """Take a placed kernel, its memory planned, to one that counts for a device. It is changed on the way."""
+    Returns:
+        What the counters mean.
+    """
     if "accumulator" in device.memory:
         assign_spaces(kernel)
-    counts = count_accesses(kernel)  # last: nothing may move or fold code around counters
-    return DeviceRun(counts)
+    return count_accesses(kernel)  # last: nothing may move or fold code around counters
 
 
 def pass_names() -> tuple[str, ...]:

@@ -77,6 +77,14 @@ def test_new_is_valid_and_works_by_its_path_and_name(
     assert invoke("devices", "show", "mine").exit_code == 0
 
 
+def test_new_leaves_out_what_was_published_of_the_other() -> None:
+    """A changed copy is another device: no model was ever compared with it."""
+    assert invoke("devices", "new", "mine", "--from", "h100").exit_code == 0
+    found = find_device("mine.toml")
+    assert found.published == ()
+    assert found.engines == find_device("h100").engines
+
+
 @pytest.mark.parametrize("origin", ["trn1", "trn3", "a100", "h200", "mi300x", "host"])
 def test_new_from_others(origin: str) -> None:
     assert invoke("devices", "new", "mine", "--from", origin, "-o", "file.toml").exit_code == 0

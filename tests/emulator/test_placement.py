@@ -148,6 +148,12 @@ def test_everything_that_fills_the_space_is_named() -> None:
     assert [(row[0].strip(), row[2].strip()) for row in rows] == [("a", "256 bytes"), ("b", "128 bytes")]
 
 
+def test_a_cpu_refuses_nothing() -> None:
+    """Its caches and registers are no places for blocks."""
+    found = placement_of(*product(256, 640, 32), device=find_device("host"))
+    assert found == Placement((), (), {})
+
+
 def test_the_plan_as_text() -> None:
     text = format_placement(placement_of(*product(64, 48, 32)))
     assert text.splitlines()[0].split() == ["space", "offset", "bytes", "x", "versions", "block", "lives"]

@@ -15,7 +15,7 @@ from blocklang.abi import SLOT_BYTES
 from blocklang.compiler import CountedKernel, compile_counted
 from blocklang.emulation.addresses import Addresses, Form
 from blocklang.emulation.estimate import CLASSES, program_classes
-from blocklang.emulation.planning import Planner, Runs
+from blocklang.emulation.planning import Facts, Planner, Runs
 from blocklang.ir.core import Kernel, Value
 from blocklang.jit import Launch
 from blocklang.jit.recording import replace_launches
@@ -47,7 +47,7 @@ def counted(start: Callable[[], object]) -> tuple[CountedKernel, np.ndarray[Any,
 
 def planner_of(kernel: CountedKernel, row: Any, **arguments: int) -> Planner:
     addresses = Addresses(kernel.block, arguments, (1, 1, 1))
-    return Planner(kernel.block, TRN2, addresses, Runs.of(kernel.counts, row))
+    return Planner(kernel.block, TRN2, Facts(kernel.block), addresses, Runs.of(kernel.counts, row))
 
 
 def trips(planner: Planner, cls: type) -> list[float]:

@@ -24,7 +24,15 @@ NAMED = {
     "products": "<dtype>",
     "model_error_percent": "<workload>",
 }
-TIMED = ("time_us", "engines", "bottleneck", "counterfactuals", "coalescing_percent", "bank_conflicts")
+TIMED = (
+    "time_us",
+    "engines",
+    "bottleneck",
+    "counterfactuals",
+    "coalescing_percent",
+    "bank_conflicts",
+    "notes",
+)
 OF_THE_DEVICE = "model_error_percent.<workload>"
 
 

@@ -53,6 +53,15 @@ def test_a_store_that_waits_does_not_hold_up_loads() -> None:
     assert found.seconds == pytest.approx(2 + 400 + 1)
 
 
+def test_views_take_no_engine() -> None:
+    """Another view of the same bytes waits for nothing but what it shows."""
+    view, late = Instruction("", 0, (PRODUCT,), (RESULT,)), Instruction("", 0, (LOAD,), (RESULT + 1,))
+    use = Instruction("vector", 1, (RESULT + 1,), ())
+    found = simulate([multiply(10), view, load(1), late, use])
+    assert found.busy == {"tensor": 10, "dma": 1, "vector": 1}
+    assert found.seconds == 10
+
+
 def test_in_order_an_agent_waits_and_others_fill_the_pause() -> None:
     body = (load(1, latency=9), multiply(5))
     alone = simulate([Loop(50, body)], in_order=True)
