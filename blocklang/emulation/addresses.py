@@ -211,7 +211,8 @@ def _single(numbers: Numbers) -> float | None:
         return None
     found = np.asarray(numbers)
     if found.size and (found == found.flat[0]).all():
-        return found.flat[0].item()  # type: ignore[no-any-return]
+        number: float = found.flat[0].item()
+        return number
     return None
 
 

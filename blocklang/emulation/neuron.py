@@ -321,9 +321,9 @@ class NeuronPlanner(Planner):
 
     # ---- across lanes ----
 
-    def _fold(self, op: Operation) -> Iterator[Instruction]:
+    def _fold(self, op: Reduce | ArgReduce | ReduceWith) -> Iterator[Instruction]:
         source = next(v for v in op.operands if is_block(v))
-        shape, axis = shape_of(source.type), op.axis  # type: ignore[attr-defined]
+        shape, axis = shape_of(source.type), op.axis
         tiles, columns = self._extents(source)
         partial = self.fresh()
         outputs = tuple(self.number(r) for r in op.results)

@@ -76,7 +76,7 @@ import math
 from blocklang.ir.builder import Builder
 from blocklang.ir.core import Kernel, Operation, Value
 from blocklang.ir.types import I64, shape_of
-from blocklang.ops.atomics import Atomic
+from blocklang.ops.atomics import Atomic, AtomicCas, AtomicRmw
 from blocklang.ops.creation import NumPrograms, ProgramId
 from blocklang.ops.elementwise import Add, And, Cast, Compare, Maximum, Minimum, Mul, Select, Shl, Sub
 from blocklang.ops.events import ReportFault
@@ -263,8 +263,8 @@ class _Races:
     # ---- order ----
 
     def _releases(self, op: Operation, array: Value) -> bool:
-        if isinstance(op, Atomic):
-            return op.sem in ("release", "acq_rel")  # type: ignore[attr-defined]
+        if isinstance(op, (AtomicRmw, AtomicCas)):
+            return op.sem in ("release", "acq_rel")
         return isinstance(op, Store) and array in self.polled
 
     def _order(self, op: Operation, elements: Elements) -> None:
@@ -299,6 +299,6 @@ def _is_polling(op: Operation) -> bool:
 
 
 def _acquires(op: Operation) -> bool:
-    if isinstance(op, Atomic):
-        return op.sem in ("acquire", "acq_rel")  # type: ignore[attr-defined]
+    if isinstance(op, (AtomicRmw, AtomicCas)):
+        return op.sem in ("acquire", "acq_rel")
     return _is_polling(op)

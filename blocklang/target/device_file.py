@@ -27,6 +27,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from blocklang.diagnostics import UsageError
@@ -305,20 +306,23 @@ def _rule(table: Table, engines: Mapping[str, Engine]) -> Rule:
         "place": ("instructions", "inputs", "outputs"),
     }
     table.allow("rule", "source", "unverified", *keys[kind])
-    common = {"rule": kind, "source": table.text("source"), "unverified": table.flag("unverified")}
+    rule = partial(Rule, rule=kind, source=table.text("source"), unverified=table.flag("unverified"))
     if kind == "place":
         for name in ("inputs", "outputs"):
             for space in table.texts(name):
                 if space not in SPACES:
                     raise table.error(name, f"some of {', '.join(SPACES)}", space, guess(space, SPACES))
-        names = {name: table.texts(name) for name in keys[kind]}
-        return Rule(**common, **names)  # type: ignore[arg-type]
+        return rule(
+            instructions=table.texts("instructions"),
+            inputs=table.texts("inputs"),
+            outputs=table.texts("outputs"),
+        )
     space = table.one_of("space", SPACES)
     if kind == "stride":
         size, factor = int(table.number("bytes", "size")), table.number("factor", "number")
-        return Rule(**common, space=space, bytes=size, factor=factor)  # type: ignore[arg-type]
+        return rule(space=space, bytes=size, factor=factor)
     when = table.one_of("when", ("always", "same_bank", "fast_mode"), "always")
-    return Rule(**common, space=space, when=when, engines=_engine_names(table, engines))  # type: ignore[arg-type]
+    return rule(space=space, when=when, engines=_engine_names(table, engines))
 
 
 def _published(table: Table, engines: Mapping[str, Engine]) -> Published:
